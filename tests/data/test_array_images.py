@@ -130,6 +130,8 @@ def test_labels_may_be_words_or_a_column():
         (np.full(30, -1), "labels from -1 to -1"),
         (np.full(30, 0.5), "whole numbers"),
         (np.full(30, np.nan), "labels that are NaN or infinite"),
+        (["cat"] * 29 + [None], "images whose label is None or NaN: give each"),
+        (np.array(["a"] * 29 + [np.nan], object), "label is None or NaN"),
     ],
 )
 def test_labels_that_do_not_fit(labels, message):

@@ -76,6 +76,13 @@ def test_a_file_of_labels_that_does_not_fit(fill, text, message):
         load(root)
 
 
+def test_a_file_of_labels_may_spell_paths_its_own_way(fill):
+    root = fill("caf\N{LATIN SMALL LETTER E}\N{COMBINING ACUTE ACCENT}", n=3)
+    rows = "".join(f"caf\u00e9\\{k:03}.png,{k % 2},1\n" for k in range(3))
+    (root / "labels.csv").write_text(f"file,a,b\n{rows}", encoding="utf-8")
+    assert load(root, split="all").tags.tolist() == [[0, 1], [1, 1], [0, 1]]
+
+
 def test_another_kind_of_labels_is_left_alone(fill):
     root = fill("cat", "dog")
     (root / "labels.csv").write_text("name,class\n000.png,cat\n")

@@ -206,3 +206,12 @@ def test_a_query_of_numbers_is_written_out_or_in_a_file(tmp_path):
     for query in ("[1, 2", "none.npy"):
         with pytest.raises(DataError, match=r"cannot be read as .* or write it as \[0"):
             kind.open(query)
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"), [([1, 2], "vector"), ([{"a": 1}] * 2, "row"), ([[], "a"], "text")]
+)
+def test_data_that_are_not_of_the_kind_that_was_asked_for(data, kind):
+    message = f"type list, cannot be read as samples of the kind {kind}: check"
+    with pytest.raises(DataError, match=message):
+        load(data, kind=kind)

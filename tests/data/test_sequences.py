@@ -144,13 +144,17 @@ def test_class_folders_of_audio_are_labels_and_files_are_held_out_whole(
     assert load(tmp_path, split="test", kind=train.kind).kind == train.kind
 
 
-def test_a_test_folder_is_the_test_part(tmp_path, noise):
+@pytest.mark.parametrize("hold_out", ["auto", "tenth", "nothing"])
+def test_a_test_folder_is_the_test_part(tmp_path, noise, hold_out):
     for name in ("train/a", "train/b", "test/c"):
         path = tmp_path / f"{name}.npy"
         path.parent.mkdir(exist_ok=True)
         np.save(path, noise.normal(size=64))
-    source = load(tmp_path, split="test", kind="sequence", window=32)
+    how = {"kind": "sequence", "window": 32, "hold_out": hold_out}
+    source = load(tmp_path, split="test", **how)
     assert source.paths == ("test/c.npy@0", "test/c.npy@32") and source.origin.own_test
+    train = load(tmp_path, split="train", **how)
+    assert not {*train.paths} & {*source.paths} and len(train) == 4
 
 
 def test_arrays_from_python(noise):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from invariance import Train, embed, train
-from invariance.data import data_exists, find_place, fingerprint, load
+from invariance.data import data_exists, find_place, fingerprint, has_captions, load
 from invariance.errors import DataError
 
 
@@ -224,6 +224,16 @@ def test_the_fingerprint_says_when_labels_or_images_change(write):
     images = before.partition("+")[0]
     assert fingerprint(place).partition("+")[0] == images
     assert fingerprint(str(write(n=29))).partition("+")[0] != images
+
+
+def test_a_shard_that_is_cut_off_may_be_asked_for_captions(write):
+    root = write(lambda k: {"txt": f"thing {k}"}, n=9)
+    (shard,) = root.glob("*.tar")
+    assert has_captions(root)
+    content = shard.read_bytes()
+    for n in (1000, len(content) // 2):
+        shard.write_bytes(content[:n])
+        assert has_captions(root) == (n > 3000)
 
 
 def test_packed_shards_are_answered_in_words(tmp_path):

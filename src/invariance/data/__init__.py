@@ -45,7 +45,6 @@ from ._names import (
 
 if TYPE_CHECKING:
     from ._beetles import beetles
-    from ._captioned import Captions
     from ._dataset import Samples
     from ._decode import crop_square, open_image
     from ._double_spiral import double_spiral
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from ._kind import Image, Kind, Sequence, Vector
     from ._kinds import KINDS, kind_of
     from ._latent_walk import filter_states, information_ahead, latent_walk
-    from ._load import default_shape, fingerprint, has_captions, load, same_images
+    from ._load import default_shape, fingerprint, has_captions, load
     from ._load_request import (
         Note,
         Origin,
@@ -67,16 +66,17 @@ if TYPE_CHECKING:
         explain_unreadable,
         show_path,
     )
-    from ._one_pass import Batch, one_pass, row_names
+    from ._marks import same_images
+    from ._one_pass import Batch, one_pass
     from ._pack import Packed, delete_packs
     from ._resident import Resident
     from ._row import Column, Row, expand
     from ._sequences import recording_of
     from ._shapes import SHAPE_CLASSES, shapes
-    from ._sources import NO_LABEL, Items, Source
+    from ._sources import NO_LABEL, Items, Source, row_names
     from ._streamed import Streamed
     from ._tables import has_columns
-    from ._text import Text
+    from ._text import Captions, Text
 
 __all__ = [
     "DATA_SETS",
@@ -142,7 +142,6 @@ __all__ = [
 HOMES = {
     "_dataset": "Samples",
     "_beetles": "beetles",
-    "_captioned": "Captions",
     "_decode": "crop_square open_image",
     "_double_spiral": "double_spiral",
     "_file_items": "pack",
@@ -154,18 +153,19 @@ HOMES = {
     "_kind": "Image Kind Sequence Vector",
     "_kinds": "KINDS kind_of",
     "_latent_walk": "filter_states information_ahead latent_walk",
-    "_load": "default_shape fingerprint has_captions load same_images",
+    "_load": "default_shape fingerprint has_captions load",
     "_load_request": "Note Origin check_unreadable describe_unreadable "
     "explain_unreadable show_path",
-    "_one_pass": "Batch one_pass row_names",
+    "_marks": "same_images",
+    "_one_pass": "Batch one_pass",
     "_pack": "Packed delete_packs",
     "_resident": "Resident",
     "_row": "Column Row expand",
     "_sequences": "recording_of",
     "_shapes": "SHAPE_CLASSES shapes",
-    "_sources": "Items NO_LABEL Source",
+    "_sources": "Items NO_LABEL Source row_names",
     "_streamed": "Streamed",
     "_tables": "has_columns",
-    "_text": "Text",
+    "_text": "Captions Text",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -16,13 +16,12 @@ Labels are one per image, or, where an image may show several classes, a row of 
 per image: these become ``tags``.
 """
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Int8, UInt8
+from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from ..errors import DataError
@@ -35,10 +34,12 @@ from ._decode import (
     to_pillow,
 )
 from ._kind import Image, Kind, Vector
+from ._labels import set_labels
 from ._load_request import Origin, Request
+from ._marks import Mark
 from ._sources import Items, Read
 from ._split import spread
-from ._subset import join, split_items
+from ._subset import join, read_part
 
 IMAGE_KEYS = ("images", "vectors", "x", "data", "arr_0")
 LABEL_KEYS = ("labels", "y", "targets", "arr_1")
@@ -51,7 +52,6 @@ PART_KEYS = (
 )
 ROWS_AT_ONCE = 1024
 MARKED = 256  # rows that stand for all of an array
-MOST_CLASSES = 1_000_000
 AS_STORED = Request()
 
 
@@ -153,9 +153,7 @@ def read_arrays(
 ) -> Read:
     """One part of an array that has no parts of its own."""
     items = read_rows(images, labels, name, request)
-    part, n_held_out = split_items(items, request, name)
-    origin = Origin(mark_rows([items]), parent, n_held_out, own_test=False)
-    return Read(name, part, origin=origin)
+    return read_part(name, items, request, mark_rows([items]), parent)
 
 
 def read_rows(rows: Any, labels: Any, name: str, request: Request) -> Array:
@@ -173,15 +171,14 @@ def read_rows(rows: Any, labels: Any, name: str, request: Request) -> Array:
 
 def mark_rows(sets: list[Array]) -> str:
     """A short mark of arrays by some of their rows, and one of all of their labels."""
-    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for items in sets:
-        values.update(repr(items.array.shape).encode())
+        mark.add(repr(items.array.shape))
         for i in spread(len(items), MARKED):
-            values.update(np.ascontiguousarray(items.array[i]).tobytes())
+            mark.add(np.ascontiguousarray(items.array[i]).tobytes())
         if items.targets is not None:
-            labels.update(items.targets.numpy().tobytes())
-    labeled = any(items.labeled for items in sets)
-    return values.hexdigest() + (f"+{labels.hexdigest()}" if labeled else "")
+            mark.add_labels(items.targets.numpy().tobytes())
+    return str(mark)
 
 
 def read_array_file(path: Path, request: Request) -> Read:
@@ -217,67 +214,3 @@ def read_array_file(path: Path, request: Request) -> Read:
         )
     labels = next((archive[k] for k in LABEL_KEYS if k in archive), None)
     return read_arrays(archive[image_key], labels, name, request, parent)
-
-
-def set_labels(items: Items, labels: Any, name: str) -> None:
-    """Give items their labels, or their tags where there is a column per class."""
-    n = len(items)
-    given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
-    if given.ndim == 2 and len(given) == n and given.shape[1] > 1:
-        items.tags = read_tags(given, name)
-        items.class_names = tuple(str(k) for k in range(given.shape[1]))
-    else:
-        items.labels, items.class_names = number_labels(
-            labels, n, name, items.kind.word
-        )
-
-
-def read_tags(given: np.ndarray, name: str) -> Int8[Tensor, "n c"]:
-    """A 0 or 1 per image and class.
-
-    >>> read_tags(np.array([[True, False], [True, True]]), "pets")
-    tensor([[1, 0],
-            [1, 1]], dtype=torch.int8)
-    """
-    if given.dtype.kind not in "biuf" or not np.isin(given, (0, 1)).all():
-        raise DataError(
-            f"{name} has labels of shape {given.shape}, a column per class, which hold "
-            "1 where the image shows the class and 0 where not: got other values."
-        )
-    return torch.from_numpy(given.astype(np.int8))
-
-
-def number_labels(
-    labels: Any, n: int, name: str, word: str = "sample"
-) -> tuple[Int[Tensor, " n"] | None, tuple[str, ...]]:
-    """One class number per sample, and the classes' names; words are numbered in order.
-
-    >>> number_labels(["dog", "cat", "dog"], 3, "pets")
-    (tensor([1, 0, 1]), ('cat', 'dog'))
-    """
-    if labels is None:
-        return None, ()
-    given = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
-    if given.size != n or max(given.shape, default=0) != n:
-        raise DataError(
-            f"{name} has {n} {word}s but labels of shape {given.shape}: "
-            f"give one label for each {word}, or a row of 0 and 1 with a column per "
-            "class."
-        )
-    given = given.reshape(n)
-    if given.dtype.kind not in "biuf":
-        words, numbers = np.unique(given.astype(str), return_inverse=True)
-        return torch.from_numpy(numbers.astype(np.int64)), tuple(words.tolist())
-    if given.dtype.kind == "f" and not np.isfinite(given).all():
-        raise DataError(
-            f"{name} has labels that are NaN or infinite: classes are whole numbers "
-            "counted from 0."
-        )
-    numbers = given.astype(np.int64)
-    if (numbers != given).any() or numbers.min() < 0 or numbers.max() > MOST_CLASSES:
-        raise DataError(
-            f"{name} has labels from {given.min()} to {given.max()}: "
-            "classes are whole numbers counted from 0."
-        )
-    names = tuple(str(k) for k in range(int(numbers.max()) + 1))
-    return torch.from_numpy(numbers), names

@@ -11,11 +11,13 @@ horns of the young more often. The species is a column of its own, the target.
 """
 
 import numpy as np
+import torch
 
 from ._load_request import Request
 from ._row import Row
-from ._sources import Read
-from ._table_rows import Cells, TableRows, fit_row, number_classes, read_values
+from ._sources import Read, Stored
+from ._split import draw_parts
+from ._table_rows import Cells, fit_row, read_values
 
 SPECIES = ("dung", "ground", "jewel", "rove", "stag", "tiger")
 TRAITS = {
@@ -99,21 +101,15 @@ def beetles(n: int, *, seed: int = 0) -> dict[str, list[object]]:
 
 def read_beetles(request: Request) -> Read:
     """The beetles of one part; "all" is four fifths train, then a fifth test."""
-    n = request.n or {"train": 3000, "test": 1000, "all": 4000}[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
-    # the test part has draws of its own
-    seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
-    parts = [beetles(m, seed=seed) for m, seed in seeds if m]
-    table = {name: [x for part in parts for x in part[name]] for name in parts[0]}
-    classes = [str(name) for name in table.pop("species")]
-    cells, rows = Cells("beetles", table, []), range(n)
+    parts = draw_parts(request, 3000, 1000, one_in=5)
+    drawn = [beetles(n, seed=seed) for n, seed in parts]
+    table = {name: [x for part in drawn for x in part[name]] for name in drawn[0]}
+    classes = [SPECIES.index(str(name)) for name in table.pop("species")]
     kind = request.known_kind
     if not isinstance(kind, Row):  # one for all parts and sizes
         usual = Cells("beetles", beetles(1000), [])
-        kind, _ = fit_row(usual, [*table], [*range(1000)], "species")
-    values, _ = read_values(cells, kind, rows)
-    items = TableRows(kind, values, rows)
-    items.labels, items.class_names = number_classes(
-        [*SPECIES, *classes], range(6, n + 6)
-    )
+        kind, _ = fit_row(usual, [*table], range(1000), "species")
+    values, _ = read_values(Cells("beetles", table, []), kind, range(len(classes)))
+    items = Stored(values, kind)
+    items.labels, items.class_names = torch.tensor(classes), SPECIES
     return Read("beetles", items, parallel=False)

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ..errors import DataError
+from ._captions import add_captions
 from ._drawing import (
     LATTICE,
     SILHOUETTES,
@@ -29,7 +30,9 @@ from ._drawing import (
     wave,
 )
 from ._kind import Image
-from ._sources import Items
+from ._load_request import Request
+from ._sources import Items, Read
+from ._split import count_parts
 
 COLORS = {
     "red": (0.90, 0.10, 0.10),
@@ -48,7 +51,6 @@ HELD_OUT = frozenset(
     k for k in range(len(NAMES)) if (k % len(COLORS) - k // len(COLORS)) % 5 == 0
 )
 GROUNDS = ("plain", "striped", "cloudy")
-DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}
 CAPTIONS = 3  # of each image
 TURN = 1 / 6  # of a circle: shapes lean up to 30 degrees to either side
 IMAGES_AT_ONCE = 256
@@ -173,3 +175,19 @@ def describe(combination: int, dice: Float[np.ndarray, " d"]) -> tuple[str, ...]
         SENTENCES[k].format(**words).replace("a orange", "an orange")
         for k in order[:CAPTIONS]
     )
+
+
+def read_captioned_shapes(request: Request) -> Read:
+    """One part of the generated set; "all" is six sevenths train, then test."""
+    if request.channels == 1:
+        raise DataError("captioned_shapes is told apart by color: use 3 channels.")
+    size = request.image_size or 32
+    counts = count_parts(request, 6000, 1000, one_in=7)
+    items = CaptionedShapes(*counts, size=size, seed=request.seed)
+    if request.captions is not None:
+        sentences = [items.captions(i) for i in range(len(items))]
+        add_captions(items, sentences, request)
+        assert items.other is not None
+        items.other.labels = torch.from_numpy(items.combinations)
+        items.other.class_names = NAMES
+    return Read("captioned_shapes", items)

@@ -11,19 +11,27 @@ from the folder, or by the file's name alone where only one image has it.
 
 What cannot be used is counted and named: lines that are broken, empty or not UTF-8,
 captions of no image, images without a caption. The rest is used.
+
+Captions make pairs of images: the first side is the image, the other its captions. They
+are read only where they are asked for (``request.captions``); otherwise the same data
+are images like any others. The part to be scored on is held out by image, so that all
+captions of an image are on one side.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
 from ..words import count
-from ._folder import compose
-from ._load_request import MOST_NAMED, Note, show_path
+from ._file_items import Files
+from ._folder import find_images, walk_folder
+from ._load_request import MOST_NAMED, Note, Request, compose, show_path, spell_path
+from ._sources import Items, Listed, Read
 from ._tables import READERS, open_table
-from ._text import explain_unusable
+from ._text import Captions, Text, explain_unusable
 
 STEMS = ("captions", "metadata")
 SUFFIXES = tuple(suffix for suffix in READERS if suffix != ".txt")
@@ -36,6 +44,7 @@ TEXTS = (
     *("description", "descriptions"),
 )
 FEW = 20  # of fewer things a share says little
+MOST_CAPTIONS = 16  # of one image that are used
 
 
 @dataclass
@@ -132,7 +141,7 @@ def match_captions(
     matched: dict[str, list[str]] = {}
     strangers: list[str] = []
     for image, sentences in captions.of.items():
-        name = compose(PurePosixPath(image.replace("\\", "/")).as_posix())
+        name = spell_path(image)
         file = by_path.get(base + name) or by_path.get(name)
         if file is None and "/" not in name:
             file = by_name.get(name)
@@ -145,43 +154,42 @@ def match_captions(
 
 
 def judge_captions(
-    captions: CaptionTable,
-    strangers: list[str],
-    alone: list[str],
-    n_images: int,
-    *,
+    table: CaptionTable,
+    captions: Container[str],
+    strangers: Iterable[str],
+    images: Sequence[str],
     name: str,
     max_bad_fraction: float,
 ) -> tuple[Note, ...]:
     """What was left out, in notes; too much of it is an error.
 
     Args:
-        captions: As they were read.
+        table: The captions as they were read.
+        captions: The images that have any.
         strangers: Images that have captions and are not there.
-        alone: Images that are there and have no caption.
-        n_images: How many there are, those among them.
+        images: All images that are there.
         name: What the data are called.
         max_bad_fraction: How large a part may be left out.
     """
-    notes = []
+    notes, alone = [], [image for image in images if image not in captions]
     for things, of, one, many, advice in (
         (
-            captions.broken,
-            captions.n,
+            table.broken,
+            table.n,
             "caption that cannot be used",
             "captions that cannot be used",
             "Mend them",
         ),
         (
             dict.fromkeys(strangers, ""),
-            len(captions.of),
+            len(table.of),
             "captioned image that does not exist",
             "captioned images that do not exist",
             "Name images by their paths from the folder",
         ),
         (
             dict.fromkeys(alone, ""),
-            n_images,
+            len(images),
             "image without a caption",
             "images without a caption",
             "Caption them, or move them out",
@@ -203,3 +211,88 @@ def judge_captions(
             Note("unreadable", f"{count(len(things), one, many)} left out: {listed}.")
         )
     return tuple(notes)
+
+
+def add_captions(
+    items: Items,
+    sentences: Sequence[tuple[str, ...]],
+    request: Request,
+) -> tuple[Note, ...]:
+    """Make pairs of images by giving them captions, and say what is left out.
+
+    Tokens are those of the request's text, where the data are another part of some
+    that were read before; otherwise a tokenizer is trained on these captions.
+    """
+    text = getattr(request.other_kind, "seen", request.other_kind)
+    if text is None:
+        text = Text.fit([one for several in sentences for one in several])
+    longest = max((len(several) for several in sentences), default=1)
+    kind = Captions(text, min(longest, MOST_CAPTIONS))
+    items.other = Listed(sentences, kind)
+    if longest <= MOST_CAPTIONS:
+        return ()
+    of = f"of {MOST_CAPTIONS} captions per image; the longest list has {longest}"
+    return (Note("left out", f"Not all captions are used, but the first {of}."),)
+
+
+# ---------------------------------------------------------------- a folder of images
+
+
+def read_captioned_folder(root: Path, request: Request) -> Read:
+    """The images of one part, those without captions left out."""
+    table_path = find_table(root, request)
+    table = read_caption_file(table_path, request.image_column, request.text_column)
+    walk = walk_folder(root)
+    captions, strangers = match_captions(table, walk.files, base_of(table_path, root))
+    name, most = repr(str(root)), request.max_bad_fraction
+    notes = judge_captions(table, captions, strangers, walk.files, name, most)
+    # neither the images without a caption nor the table itself are part of the data
+    walk.files = [path for path in walk.files if path in captions]
+    if table_path.resolve().is_relative_to(root.resolve()):
+        walk.others[table_path.suffix.lower()] -= 1
+        walk.others += Counter()  # drops what there is none of
+    files = find_images(root, score_by_captions(request), walk)
+    items = Files(files)
+    notes += add_captions(items, [captions[path] for path in files.paths], request)
+    return Read(
+        root.resolve().name,
+        items,
+        files.unreadable,
+        (*files.notes, *notes),
+        origin=files.origin,
+    )
+
+
+def find_table(root: Path, request: Request) -> Path:
+    """The file of captions that was named, or that lies in the folder."""
+    if request.captions:
+        path = Path(request.captions).expanduser()
+        return path if path.exists() or path.is_absolute() else root / path
+    if (table := find_caption_file(root)) is not None:
+        return table
+    raise DataError(
+        f"The folder {str(root)!r} has no captions.csv, captions.jsonl or "
+        "captions.parquet: put one there, or name the file with --captions."
+    )
+
+
+def base_of(table: Path, root: Path) -> str:
+    """The folder of a table as paths below the folder of images begin."""
+    parent, root = table.resolve().parent, root.resolve()
+    inside = parent != root and parent.is_relative_to(root)
+    return f"{parent.relative_to(root).as_posix()}/" if inside else ""
+
+
+def score_by_captions(request: Request) -> Request:
+    """A tenth is held out, labels or not: partners can be looked for."""
+    held = "tenth" if request.hold_out == "auto" else request.hold_out
+    return replace(request, hold_out=held)
+
+
+def match_exactly(
+    table: CaptionTable, names: list[str]
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """The captions by image, and what has captions and no image."""
+    known = {*names}
+    captions = {name: tuple(table.of[name]) for name in names if name in table.of}
+    return captions, [name for name in table.of if name not in known]

@@ -7,7 +7,6 @@ Labels come from ``targets`` or ``labels`` where the data set has them,
 otherwise from the items as they are read, which needs resident storage.
 """
 
-import hashlib
 from typing import Any, final
 
 import torch
@@ -16,13 +15,14 @@ from torch import Tensor
 from torch.utils.data import IterableDataset
 
 from ..errors import DataError
-from ._arrays import set_labels
 from ._decode import is_gray, to_image
 from ._kind import Image, Kind
-from ._load_request import Origin, Request
-from ._sources import NO_LABEL, Items, Read
+from ._labels import set_labels
+from ._load_request import Request
+from ._marks import Mark
+from ._sources import NO_LABEL, Items, Listed, Read
 from ._split import spread
-from ._subset import split_items
+from ._subset import read_part
 
 IMAGE_KEYS = ("image", "img", "pixel_values")
 LABEL_KEYS = ("label", "labels", "target")
@@ -68,32 +68,22 @@ class Samples:
         return len(self.items)
 
 
-class FromSamples(Items):
-    """Samples as their kind reads them."""
-
-    def __init__(self, samples: Samples) -> None:
-        self.samples, self.kind = samples, samples.kind
-        set_labels(self, samples.labels, samples.name)
-        if samples.other is not None:
-            self.other = FromSamples(samples.other)
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
-        """Sample i and its label."""
-        return self.kind.read(self.samples.items[i]), self.label(i)
+def list_samples(samples: Samples) -> Listed:
+    """Samples as their kind reads them, both sides of pairs."""
+    items = Listed(samples.items, samples.kind)
+    set_labels(items, samples.labels, samples.name)
+    if samples.other is not None:
+        items.other = list_samples(samples.other)
+    return items
 
 
 def read_samples(samples: Samples, request: Request) -> Read:
     """One part of them: a tenth is held out by their numbers."""
     if not len(samples):
         raise DataError(f"{samples.name} is empty: give at least two samples.")
-    items = FromSamples(samples)
-    part, n_held_out = split_items(items, request, samples.name)
+    items = list_samples(samples)
     mark = mark_items(items, samples.kind.name)
-    origin = Origin(mark, "", n_held_out, own_test=False)
-    return Read(samples.name, part, parallel=False, origin=origin)
+    return read_part(samples.name, items, request, mark, parallel=False)
 
 
 class FromDataset(Items):
@@ -137,23 +127,20 @@ def read_dataset(dataset: Any, request: Request) -> Read:
     if not len(dataset):
         raise DataError(f"{name} is empty: give a data set with at least two images.")
     items = FromDataset(dataset, name, request)
-    part, n_held_out = split_items(items, request, name)
-    origin = Origin(mark_items(items, name), "", n_held_out, own_test=False)
-    return Read(name, part, parallel=False, origin=origin)
+    return read_part(name, items, request, mark_items(items, name), parallel=False)
 
 
 def mark_items(items: Items, name: str) -> str:
     """A short mark: name, number, a few samples unless they are drawn anew."""
-    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
-    values.update(f"{name} {len(items)}".encode())
+    mark = Mark()
+    mark.add(f"{name} {len(items)}")
     for side in (items, *([] if items.other is None else [items.other])):
         read = side.read_many([0, *spread(len(side), MARKED)])[0]
         if read[0].equal(read[1]):
-            values.update(read.contiguous().view(torch.uint8).numpy().tobytes())
-    if items.targets is None:
-        return values.hexdigest()
-    labels.update(items.targets.numpy().tobytes())
-    return f"{values.hexdigest()}+{labels.hexdigest()}"
+            mark.add(read.contiguous().view(torch.uint8).numpy().tobytes())
+    if items.targets is not None:
+        mark.add_labels(items.targets.numpy().tobytes())
+    return str(mark)
 
 
 def take_apart(item: Any) -> tuple[Any, int]:

@@ -19,8 +19,8 @@ from torch import Tensor
 from ..errors import SettingError
 from ._load_request import Request
 from ._row import Column, Row
-from ._sources import Read
-from ._table_rows import TableRows
+from ._sources import Read, Stored
+from ._split import draw_parts
 
 SPIRALS = ("first spiral", "second spiral")
 KIND = Row([Column("x"), Column("y")])
@@ -48,12 +48,9 @@ def double_spiral(
 
 def read_double_spiral(request: Request) -> Read:
     """The points of one part; "all" is four fifths train, then a fifth test."""
-    n = request.n or {"train": 4000, "test": 1000, "all": 5000}[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
-    # the test part has draws of its own
-    seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
-    parts = [double_spiral(m, seed=seed) for m, seed in seeds if m]
-    items = TableRows(KIND, torch.cat([points for points, _ in parts]), range(n))
-    items.labels = torch.cat([spirals for _, spirals in parts])
+    parts = draw_parts(request, 4000, 1000, one_in=5)
+    drawn = [double_spiral(n, seed=seed) for n, seed in parts]
+    items = Stored(torch.cat([points for points, _ in drawn]), KIND)
+    items.labels = torch.cat([spirals for _, spirals in drawn])
     items.class_names = SPIRALS
     return Read("double_spiral", items, parallel=False)

@@ -4,13 +4,11 @@ Whoever finds them says what they are called, which part each is in, its class a
 captions (``EncodedSet``); what becomes of that is decided here, for all of them alike.
 """
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from statistics import median_low
 from typing import Any
 
 import torch
@@ -19,13 +17,19 @@ from torch import Tensor
 
 from ..errors import DataError
 from ..words import count
-from ._arrays import number_labels
-from ._captioned import add_captions, match_exactly, score_by_captions
-from ._captions import CaptionTable, judge_captions
+from ._captions import (
+    CaptionTable,
+    add_captions,
+    judge_captions,
+    match_exactly,
+    score_by_captions,
+)
 from ._decode import crop_pixels, is_gray, open_image, read_header
-from ._folder import MOST_HEADERS, automatic_size
+from ._folder import MOST_HEADERS, choose_size
 from ._kind import Image
+from ._labels import number_labels
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._marks import Mark
 from ._sources import NO_LABEL, Items, Read
 from ._split import split_names, spread
 
@@ -52,7 +56,7 @@ class EncodedSet:
 
     title: str
     files: EncodedFiles
-    mark: str
+    mark: Mark
     """The same for the same images, wherever they lie."""
     parent: str = ""
     parts: Sequence[str] = ()
@@ -99,47 +103,44 @@ def to_file(content: bytes | Path) -> BytesIO | Path:
 
 def read_encoded(encoded: EncodedSet, request: Request) -> Read:
     """One part of the images, with classes and captions where there are any."""
-    name = encoded.files.name
-    shape, broken, notes = choose_encoded_shape(encoded.files, encoded.title, request)
+    name, title = encoded.files.name, encoded.title
+    shape, broken, notes = choose_encoded_shape(encoded.files, title, request)
     rows = [i for i in range(len(encoded.files)) if i not in broken]
     notes += encoded.notes
     captions: dict[str, tuple[str, ...]] = {}
     if encoded.captions is not None:
-        captions, more = choose_captioned(encoded, request)
+        table, names = encoded.captions, [name(i) for i in range(len(encoded.files))]
+        captions, strangers = match_exactly(table, names)
+        share = request.max_bad_fraction
+        notes += judge_captions(table, captions, strangers, names, title, share)
         rows = [i for i in rows if name(i) in captions]
-        request, notes = score_by_captions(request), notes + more
+        request = score_by_captions(request)
     if encoded.labels and request.labels and request.split != "all":
         rows, more = leave_out_unlabeled(encoded, rows, request)
         notes += more
-    rows, n_held_out = choose_rows(encoded, rows, request)
-    items, mark = Encoded(encoded.files, rows, shape), encoded.mark
+    names, parts = (
+        [name(i) for i in rows],
+        [encoded.parts[i] for i in rows if encoded.parts],
+    )
+    chosen, n_held_out = split_names(
+        names, request, title, labeled=bool(encoded.labels), parts=parts
+    )
+    rows = [rows[k] for k in chosen]
+    items = Encoded(encoded.files, rows, shape)
     if encoded.are_files:
         items.paths = tuple(name(i) for i in rows)
     if encoded.labels:
         numbers, items.class_names = number_classes(encoded)
         items.labels = numbers[torch.tensor(rows, dtype=torch.long)]
-        classes = hashlib.blake2b(numbers.numpy().tobytes(), digest_size=8)
-        mark += f"+{classes.hexdigest()}"
+        encoded.mark.add_labels(numbers.numpy().tobytes())
     if encoded.captions is not None:
         notes += add_captions(items, [captions[name(i)] for i in rows], request)
     own_test, by = bool(encoded.parts), encoded.classes_by
-    origin = Origin(mark, encoded.parent, n_held_out, own_test=own_test, classes_by=by)
+    origin = Origin(
+        str(encoded.mark), encoded.parent, n_held_out, own_test=own_test, classes_by=by
+    )
     unreadable = {name(i): why for i, why in broken.items()}
-    return Read(encoded.title, items, unreadable, notes, origin=origin)
-
-
-def choose_rows(
-    encoded: EncodedSet, rows: list[int], request: Request
-) -> tuple[list[int], int]:
-    """Those of a part, and how many are held out: its own test part, or a tenth."""
-    if not encoded.parts:
-        names = [encoded.files.name(i) for i in rows]
-        labeled = bool(encoded.labels)
-        chosen, n = split_names(names, request, encoded.title, labeled=labeled)
-        return [rows[k] for k in chosen], n
-    wanted = {"train", "test"} if request.split == "all" else {request.split}
-    n_test = sum(encoded.parts[i] == "test" for i in rows)
-    return [i for i in rows if encoded.parts[i] in wanted], n_test
+    return Read(title, items, unreadable, notes, origin=origin)
 
 
 def choose_encoded_shape(
@@ -161,34 +162,9 @@ def choose_encoded_shape(
     n, most = len(sides) + len(broken), request.max_bad_fraction
     named = {files.name(i): why for i, why in broken.items()}
     check_unreadable(title, named, n, most, at_least=0)
-    size = request.image_size or automatic_size(sides)
-    notes: tuple[Note, ...] = ()
-    if request.image_size is None and sides:
-        text = (
-            f"image_size={size} was chosen from the median shorter side, "
-            f"{median_low(sides)} pixels."
-        )
-        notes = (Note("size", text),)
+    size, notes = choose_size(sides, request)
     channels = request.channels or (1 if gray and all(gray) else 3)
     return (channels, size, size), broken, notes
-
-
-def choose_captioned(
-    encoded: EncodedSet, request: Request
-) -> tuple[dict[str, tuple[str, ...]], tuple[Note, ...]]:
-    """The captions of the images that have any, and what was left out."""
-    table, n = encoded.captions or CaptionTable(), len(encoded.files)
-    names = [encoded.files.name(i) for i in range(n)]
-    captions, strangers = match_exactly(table, names)
-    notes = judge_captions(
-        table,
-        strangers,
-        [name for name in names if name not in captions],
-        n,
-        name=encoded.title,
-        max_bad_fraction=request.max_bad_fraction,
-    )
-    return captions, notes
 
 
 def leave_out_unlabeled(

@@ -10,12 +10,11 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from ..errors import DataError, SettingError
-from ..plain_numbers import check_least
 from ..progress import Progress, tell
 from ._folder import ImageFiles, Walk, choose_shape, find_images, mark_copy, walk_folder
 from ._head_start import take_images
 from ._kind import Image
-from ._load_request import Request, check_unreadable
+from ._load_request import Request, check_shape, check_unreadable
 from ._one_pass import Batch, share_out
 from ._pack import Packed, find_pack, hold_pack, write_pack
 from ._sources import Items, Read
@@ -72,10 +71,7 @@ def pack(
         max_bad_fraction: More unreadable images than this share are an error.
         quiet: Show no progress.
     """
-    if image_size is not None:
-        check_least("image_size", image_size, 1)
-    if channels not in (None, 1, 3):
-        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
+    check_shape(image_size, channels)
     if not 0 <= max_bad_fraction <= 1:
         raise SettingError(
             "max_bad_fraction is a share of the images, 0 to 1: got "

@@ -15,9 +15,8 @@ No torch is needed: folders are found and read while it is still being imported.
 
 import hashlib
 import os
-import unicodedata
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +36,15 @@ from ._decode import (
     shorter_side,
 )
 from ._label_file import LABEL_FILE, is_label_file, read_label_file
-from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
+from ._load_request import (
+    Note,
+    Origin,
+    Request,
+    check_unreadable,
+    compose,
+    explain_unreadable,
+)
+from ._marks import Mark
 from ._pack import Pack, find_pack
 from ._recordings import AUDIO
 from ._split import split_names
@@ -114,20 +121,14 @@ def find_images(root: Path, request: Request, walk: Walk | None = None) -> Image
     tag_of: dict[str, tuple[int, ...]] = {}
     if is_label_file(root / LABEL_FILE):
         class_names, tag_of = read_label_file(root / LABEL_FILE, walk.files)
-        mark += "+" + hashlib.blake2b(repr(tag_of).encode(), digest_size=8).hexdigest()
-    if parts:
-        wanted = {"train": parts[:1], "test": parts[1:], "all": parts}[request.split]
-        keep = [f for f in walk.files if below(f, base) in wanted]
-        n_held_out = sum(below(f, base) == parts[1] for f in walk.files)
-        if n_beside := sum(below(f, base) not in parts for f in walk.files):
-            text = f"{n_beside} images outside {' and '.join(parts)} left out."
-            notes.append(Note("left out", text))
-    else:
-        what = f"The folder {str(root)!r}"
-        rows, n_held_out = split_names(
-            walk.files, request, what, labeled=bool(class_names)
-        )
-        keep = [walk.files[i] for i in rows]
+        mark.add_labels(repr(tag_of))
+    part_of = [name_part(below(f, base), parts) for f in walk.files if parts]
+    notes += note_beside(part_of, parts)
+    what, labeled = f"The folder {str(root)!r}", bool(class_names)
+    rows, n_held_out = split_names(
+        walk.files, request, what, labeled=labeled, parts=part_of
+    )
+    keep = [walk.files[i] for i in rows]
     pack, pack_notes = find_pack(root, mark_copy(walk), len(walk.sizes), shape)
     if pack is not None:
         row = {path: k for k, path in enumerate(walk.sizes)}
@@ -142,7 +143,7 @@ def find_images(root: Path, request: Request, walk: Walk | None = None) -> Image
         unreadable=walk.unreadable,
         notes=(*notes, *pack_notes),
         origin=Origin(
-            mark,
+            str(mark),
             root.resolve().parent.name,
             n_held_out,
             own_test=bool(parts),
@@ -154,20 +155,13 @@ def find_images(root: Path, request: Request, walk: Walk | None = None) -> Image
 
 def choose_shape(
     root: Path, walk: Walk, request: Request
-) -> tuple[tuple[int, int, int], list[Note]]:
+) -> tuple[tuple[int, int, int], tuple[Note, ...]]:
     """What is asked for, or what suits the images; leaves out those that are broken."""
     sides = check_headers(root, walk)
     n_checked = len(sides) + len(walk.unreadable)
     share = request.max_bad_fraction
     check_unreadable(repr(str(root)), walk.unreadable, n_checked, share, at_least=0)
-    size = request.image_size or automatic_size(list(sides.values()))
-    notes = []
-    if request.image_size is None and sides:
-        text = (
-            f"image_size={size} was chosen from the median shorter side, "
-            f"{median_low(sides.values())} pixels."
-        )
-        notes.append(Note("size", text))
+    size, notes = choose_size([*sides.values()], request)
     return (request.channels or 3, size, size), notes
 
 
@@ -179,17 +173,16 @@ def mark_copy(walk: Walk) -> str:
     return mark.hexdigest()
 
 
-def mark_files(sizes: dict[str, int], base: str) -> str:
+def mark_files(sizes: dict[str, int], base: str) -> Mark:
     """A short mark of names below a base and sizes; any spelling of an accent will do.
 
-    >>> mark_files({"a.png": 9}, "") == mark_files({"box/a.png": 9}, "box/")
+    >>> str(mark_files({"a.png": 9}, "")) == str(mark_files({"box/a.png": 9}, "box/"))
     True
     """
-    mark = hashlib.blake2b(digest_size=8)
+    mark = Mark()
     for path, size in sizes.items():
-        name = os.fsencode(compose(path[len(base) :]))
-        mark.update(name + f" {size}\n".encode())
-    return mark.hexdigest()
+        mark.add(os.fsencode(compose(path[len(base) :])), f" {size}\n")
+    return mark
 
 
 def walk_folder(
@@ -252,15 +245,6 @@ def walk_folder(
     return walk
 
 
-def compose(name: str) -> str:
-    """A name with its accents composed, as not every file system keeps them.
-
-    >>> compose("e\u0301") == "\u00e9"
-    True
-    """
-    return unicodedata.normalize("NFC", name)
-
-
 def note_others(others: Counter[str]) -> Iterator[Note]:
     """How many files are no images, and their endings; HEIC photos by themselves.
 
@@ -274,8 +258,7 @@ def note_others(others: Counter[str]) -> Iterator[Note]:
     rest = Counter({suffix: n for suffix, n in others.items() if suffix not in HEIC})
     if n := rest.total():
         kinds = ", ".join(s or "no ending" for s, _ in rest.most_common(5))
-        files = "file" if n == 1 else "files"
-        text = f"{n} {files} without an image's ending left out ({kinds})."
+        text = f"{count(n, 'file')} without an image's ending left out ({kinds})."
         yield Note("left out", text)
 
 
@@ -301,14 +284,21 @@ def check_headers(root: Path, walk: Walk) -> dict[str, int]:
     return {path: side for path, side in checked.items() if isinstance(side, int)}
 
 
-def automatic_size(sides: list[int]) -> int:
-    """The median shorter side, in steps of 8, between 32 and 128.
+def choose_size(sides: list[int], request: Request) -> tuple[int, tuple[Note, ...]]:
+    """What is asked for, or the median shorter side, in steps of 8, from 32 to 128.
 
-    >>> automatic_size([28, 28]), automatic_size([100, 101, 99]), automatic_size([4000])
-    (32, 96, 128)
+    >>> [choose_size(s, Request())[0] for s in ([28, 28], [100, 101, 99], [4000], [])]
+    [32, 96, 128, 32]
     """
-    middle = median_low(sides) // 8 * 8 if sides else 0
-    return min(max(middle, SMALLEST_AUTOMATIC_SIZE), LARGEST_AUTOMATIC_SIZE)
+    if request.image_size is not None:
+        return request.image_size, ()
+    if not sides:
+        return SMALLEST_AUTOMATIC_SIZE, ()
+    middle = median_low(sides)
+    size = max(middle // 8 * 8, SMALLEST_AUTOMATIC_SIZE)
+    size = min(size, LARGEST_AUTOMATIC_SIZE)
+    why = f"image_size={size} was chosen from the median shorter side, {middle} pixels."
+    return size, (Note("size", why),)
 
 
 def below(path: str, base: str) -> str:
@@ -325,6 +315,23 @@ def find_parts(files: list[str]) -> tuple[str, tuple[str, ...]]:
     folders = {below(f, base).lower(): below(f, base) for f in files}
     test = [folders[t] for t in TEST_NAMES if t in folders]
     return base, (folders["train"], test[0]) if "train" in folders and test else ()
+
+
+def name_part(folder: str, parts: Sequence[str]) -> str:
+    """The part that a folder or shard is, where two of them are the parts.
+
+    >>> [name_part(folder, ("Train", "val")) for folder in ("Train", "val", "more")]
+    ['train', 'test', '']
+    """
+    return dict(zip(parts, ("train", "test"), strict=True)).get(folder, "")
+
+
+def note_beside(part_of: Sequence[str], parts: Sequence[str]) -> list[Note]:
+    """A word about images that are in neither of the two parts."""
+    if not (n := sum(not part for part in part_of)):
+        return []
+    text = f"{count(n, 'image')} outside {' and '.join(parts)} left out."
+    return [Note("left out", text)]
 
 
 def find_classes(

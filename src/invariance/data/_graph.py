@@ -32,6 +32,7 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count
 from ._kind import Kind
+from ._labels import as_array
 from ._tables import open_query
 
 MOST_DEGREE = 16  # from here on, degrees share a place in the histogram
@@ -368,7 +369,7 @@ def to_net(raw: Any) -> Net:
 def read_edges(edges: Any, turned: bool) -> np.ndarray:
     """Pairs of nodes, (e, 2); ``turned``: given as two rows of ends."""
     try:
-        ends = to_array(edges)
+        ends = as_array(edges)
         ends = ends.reshape(-1, 2) if not ends.size else ends
         ends = ends.T if turned and ends.size else ends
         whole = ends.astype(np.int64)
@@ -386,7 +387,7 @@ def read_nodes(nodes: Any, ends: np.ndarray) -> tuple[int, np.ndarray]:
     if isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
         return int(nodes), np.zeros((int(nodes), 0), np.float32)
     try:
-        rows = to_array(nodes).astype(np.float32)
+        rows = as_array(nodes).astype(np.float32)
     except (TypeError, ValueError):
         widths = {len(row) for row in nodes if hasattr(row, "__len__")}
         if len(widths) > 1:
@@ -401,8 +402,3 @@ def read_nodes(nodes: Any, ends: np.ndarray) -> tuple[int, np.ndarray]:
     if not np.isfinite(rows).all():
         raise DataError("some attributes are NaN or infinite")
     return len(rows), rows
-
-
-def to_array(values: Any) -> np.ndarray:
-    """A tensor, an array or nested numbers as an array."""
-    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)

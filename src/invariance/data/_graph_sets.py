@@ -15,9 +15,11 @@ are mostly its own.
 import numpy as np
 
 from ._graph import Graph, Net, to_net
-from ._graphs import Graphs, neighborhoods
+from ._graphs import neighborhoods
+from ._labels import set_labels
 from ._load_request import Request
-from ._sources import Read
+from ._sources import Listed, Read
+from ._split import draw_parts
 
 KINDS = 4  # of nodes
 EVEN = [1 / KINDS] * KINDS, [(KINDS - 1) ** 0.5 / KINDS] * KINDS  # mean and spread
@@ -28,9 +30,7 @@ PARTNERS = {  # of the four kinds of nodes
     "0-2, 1-3": (2, 3, 0, 1),
     "0-3, 1-2": (3, 2, 1, 0),
 }
-DEFAULT_N = {"train": 2000, "test": 1000, "all": 3000}
 DEGREE, REWIRED, SHOWN = 5, 0.1, 0.2
-DEFAULT_NODES = {"train": 1200, "test": 400, "all": 1600}
 
 
 def bonds(n: int, *, seed: int = 0) -> tuple[list[Net], list[str]]:
@@ -92,26 +92,24 @@ def blocks(n: int, *, seed: int = 0) -> tuple[Net, list[str]]:
 
 def read_bonds(request: Request) -> Read:
     """The graphs of one part; "all" is four fifths train, then a fifth test."""
-    n = request.n or DEFAULT_N[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
-    seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
-    drawn = [bonds(k, seed=seed) for k, seed in seeds if k]
+    parts = draw_parts(request, 2000, 1000, one_in=5)
+    drawn = [bonds(n, seed=seed) for n, seed in parts]
     nets = [net for graphs, _ in drawn for net in graphs]
     labels = [name for _, names in drawn for name in names]
     room = Graph(ATOMS, BONDS, KINDS, *EVEN)
-    items = Graphs(nets, request.known_kind or room, "bonds", labels)
+    items = Listed(nets, request.known_kind or room)
+    set_labels(items, labels, "bonds")
     return Read("bonds", items, parallel=False)
 
 
 def read_blocks(request: Request) -> Read:
     """Nodes of one graph; those of the test part are of another, drawn alike."""
-    n = request.n or DEFAULT_NODES[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 4}[request.split]
-    seeds = ((n - n_test, 2 * request.seed), (n_test, 2 * request.seed + 1))
-    drawn = [(k, *blocks(k, seed=seed)) for k, seed in seeds if k]
-    nets = [net for k, graph, _ in drawn for net in neighborhoods(graph)[:k]]
-    labels = [name for k, _, names in drawn for name in names[:k]]
+    parts = draw_parts(request, 1200, 400, one_in=4)
+    drawn = [(n, *blocks(n, seed=seed)) for n, seed in parts]
+    nets = [net for n, graph, _ in drawn for net in neighborhoods(graph)[:n]]
+    labels = [name for n, _, names in drawn for name in names[:n]]
     most = 1 + DEGREE * DEGREE  # nodes within two edges: 1, 5 and 5 x 4
     room = Graph(most, most * DEGREE // 2, KINDS, *EVEN, rooted=True)
-    items = Graphs(nets, request.known_kind or room, "blocks", labels)
+    items = Listed(nets, request.known_kind or room)
+    set_labels(items, labels, "blocks")
     return Read("blocks", items, parallel=False)

@@ -13,7 +13,6 @@ of nodes that are held out overlap with those of others: what is held out are th
 What cannot be read is left out, counted and named by its line.
 """
 
-import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,23 +21,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
-from torch import Tensor
 
 from ..errors import DataError
 from ..words import count
-from ._arrays import set_labels
-from ._graph import Graph, Net, to_array, to_net
+from ._graph import Graph, Net, to_net
+from ._labels import as_array, set_labels
 from ._load_request import (
     Note,
-    Origin,
     Request,
     check_unreadable,
     explain_unreadable,
 )
-from ._sources import Items, Read
+from ._marks import Mark
+from ._sources import Listed, Read
 from ._split import split_names
-from ._subset import split_items
+from ._subset import read_part
 from ._tables import open_table
 
 HOPS, MOST_NEIGHBORS = 2, 64
@@ -46,32 +43,6 @@ TABLES = (".jsonl", ".ndjson", ".parquet")
 INDICATOR = "_graph_indicator.txt"
 EDGES = ("edges", "edge_index")
 Named = Iterable[tuple[str, Any]]
-
-
-class Graphs(Items):
-    """Graphs of one kind; or the nodes of some, each with its neighborhood."""
-
-    def __init__(
-        self,
-        nets: Sequence[Net],
-        kind: Graph,
-        name: str,
-        labels: Any = None,
-        names: Sequence[str] | None = None,
-    ) -> None:
-        self.nets, self.kind, self.names = nets, kind, names
-        set_labels(self, labels, name)
-
-    def __len__(self) -> int:
-        return len(self.nets)
-
-    def name(self, i: int) -> str:
-        """The number of a graph, or of a node in its graph."""
-        return str(i) if self.names is None else self.names[i]
-
-    def read(self, i: int) -> tuple[Float[Tensor, " packed"], int]:
-        """Graph i and its label."""
-        return self.kind.read(self.nets[i]), self.label(i)
 
 
 def are_graphs(data: Any, request: Request) -> bool:
@@ -132,10 +103,10 @@ def read_graphs(data: Any, request: Request) -> Read:
     check_unreadable(name, broken, n, request.max_bad_fraction, word="graph")
     kept = [net for place, net in nets if place not in broken]
     check_told_apart(kept, name, broken)
-    return choose_part(kept, broken, name, parent, request)
+    return read_nets(kept, broken, name, parent, request)
 
 
-def choose_part(
+def read_nets(
     nets: list[Net], broken: dict[str, str], name: str, parent: str, request: Request
 ) -> Read:
     """Graphs or nodes of one part, as asked for."""
@@ -150,17 +121,17 @@ def choose_part(
         ]
         names = [str(node) if len(nets) == 1 else f"{g}:{node}" for g, node in places]
         notes = (Note("size", describe_nodes(nets)),)
-        labels = labels if of_nodes and labels is not None else None
+        labels = labels if of_nodes else None
         nets = [net for g in nets for net in neighborhoods(g)]
         if labels is not None and len(labels) != len(nets):
             labels = None  # one graph, whose label says nothing about its nodes
     kind = known
     if not isinstance(kind, Graph):
         kind = fit_kind(nets, labels is not None, name, request, names is not None)
-    items = Graphs(nets, kind, name, labels, names)
-    part, n_held_out = split_items(items, request, name)
-    origin = Origin(mark, parent, n_held_out, own_test=False)
-    return Read(name, part, broken, notes + gaps, parallel=False, origin=origin)
+    items = Listed(nets, kind, names)
+    set_labels(items, labels, name)
+    about = {"unreadable": broken, "notes": notes + gaps, "parallel": False}
+    return read_part(name, items, request, mark, parent, **about)
 
 
 def fit_kind(
@@ -191,7 +162,7 @@ def list_graphs(data: Any) -> Any:
 def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
     """The graphs of a file or folder by name, and where to note what is broken."""
     if path.is_dir():
-        return open_folder(path), {}
+        return open_tu_folder(path), {}
     if path.suffix.lower() not in TABLES:
         raise DataError(
             f"Graphs are read from a {', '.join(TABLES)} file or a folder of the TU "
@@ -209,7 +180,7 @@ def open_graphs(path: Path) -> tuple[Named, dict[str, str]]:
     return rows, table.broken
 
 
-def open_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def open_tu_folder(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Graphs of the TU Dortmund collection: numbers in text files, a line each."""
     indicators = sorted(folder.glob(f"*{INDICATOR}"))
     if not indicators:
@@ -288,7 +259,7 @@ def find_labels(nets: Sequence[Net], name: str) -> list[Any] | None:
     >>> find_labels([to_net({"edges": [[0, 1]], "label": ["a", "b"]})], "")
     ['a', 'b']
     """
-    given = [None if net.label is None else to_array(net.label) for net in nets]
+    given = [None if net.label is None else as_array(net.label) for net in nets]
     labels = [label for label in given if label is not None]
     if not labels or len(labels) < len(nets):
         return None
@@ -324,14 +295,12 @@ def describe_small(nets: Sequence[Net]) -> tuple[Note, ...]:
     single = sum(net.n_nodes == 1 for net in nets)
     bare = sum(not len(net.edges) for net in nets) - single
     if bare:
-        has = "graph has" if bare == 1 else "graphs have"
+        bare_graphs = count(bare, "graph has", "graphs have")
         rest = "attributes" if nets[0].attributes.shape[1] else "numbers of nodes"
-        notes.append(
-            f"{bare:,} {has} no edges: only {rest} can tell such graphs apart."
-        )
+        notes.append(f"{bare_graphs} no edges: only {rest} can tell such graphs apart.")
     if single:
-        has = "graph has" if single == 1 else "graphs have"
-        notes.append(f"{single:,} {has} one node, of which views drop nothing.")
+        has = count(single, "graph has", "graphs have")
+        notes.append(f"{has} one node, of which views drop nothing.")
     return tuple(Note("size", text) for text in notes)
 
 
@@ -400,11 +369,10 @@ def take_around(
 
 def mark_nets(nets: Sequence[Net], labels: Any) -> str:
     """A short mark of all graphs, and one of all labels."""
-    values, classes = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for net in nets:
-        values.update(f"{net.n_nodes} {len(net.edges)} ".encode())
-        values.update(net.edges.tobytes() + net.attributes.tobytes())
-    if labels is None:
-        return values.hexdigest()
-    classes.update("\0".join(map(str, labels)).encode())
-    return f"{values.hexdigest()}+{classes.hexdigest()}"
+        mark.add(f"{net.n_nodes} {len(net.edges)} ")
+        mark.add(net.edges.tobytes(), net.attributes.tobytes())
+    if labels is not None:
+        mark.add_labels("\0".join(map(str, labels)))
+    return str(mark)

@@ -9,7 +9,7 @@ when it is its turn, so that a broken one costs one.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,13 @@ from ._hugging_face import (
 )
 from ._kind import Image
 from ._load_request import Note, Request
+from ._marks import Mark
 from ._row import Row, clean, to_category, to_number
-from ._sentences import FIRST, LABELS, choose_part, read_tables
+from ._sentences import FIRST, LABELS, read_lines, read_tables
 from ._sources import Read
 from ._split import spread
 from ._table_rows import TARGETS, Cells, explain_no_classes, read_cells
-from ._tables import Row as TableRow
-from ._tables import Table
+from ._tables import Line, Table
 from ._text import Text
 
 IMAGES = ("image", "img", "picture", "photo", "pixel_values", "jpg", "png")
@@ -91,18 +91,26 @@ def read_hub(data: Any, request: Request) -> Read:
     """One part of a data set, as what its columns are or what is asked for."""
     hub = open_hub(data)
     columns = sort_columns(hub.features)
+    reader = choose_reader(hub, columns, request)
+    return replace(reader(hub, columns, request), takes=TAKEN)
+
+
+def choose_reader(
+    hub: HubSet, columns: Columns, request: Request
+) -> Callable[[HubSet, Columns, Request], Read]:
+    """What reads such columns, or is asked for."""
     kind = request.kind_name
     as_images = bool(columns.images) or asks_for_images(request)
     if kind == Image.name or (not kind and as_images):
-        return read_hub_images(hub, columns, request)
+        return read_hub_images
     if kind == Text.name or (not kind and request.text_column):
-        return read_hub_sentences(hub, columns, request)
+        return read_hub_sentences
     if kind == Row.name or (not kind and request.columns):
-        return read_hub_table(hub, columns, request)
+        return read_hub_table
     if not kind and has_sentences(columns):
-        return read_hub_sentences(hub, columns, request)
+        return read_hub_sentences
     if not kind and columns.plain:
-        return read_hub_table(hub, columns, request)
+        return read_hub_table
     what = f"for samples of the kind {kind}" if kind else "of images, texts or numbers"
     raise DataError(
         f"{hub.title} has no column {what}: it has {describe_features(hub)}."
@@ -165,10 +173,10 @@ class HubImages(EncodedFiles):
             return Path(cell["path"])
         raise DataError("no image in this row")
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         """The same for the same images: how many there are, and some of them."""
-        mark = hashlib.blake2b(digest_size=8)
-        mark.update(repr([len(split) for split in self.splits]).encode())
+        mark = Mark()
+        mark.add(repr([len(split) for split in self.splits]))
         for i in spread(len(self), MARKED):
             try:
                 content = self.read(i)
@@ -177,8 +185,8 @@ class HubImages(EncodedFiles):
                 )
             except (DataError, OSError):
                 content = b"unreadable"
-            mark.update(hashlib.blake2b(content, digest_size=8).digest())
-        return mark.hexdigest()
+            mark.add(hashlib.blake2b(content, digest_size=8).digest())
+        return mark
 
 
 def read_hub_images(hub: HubSet, columns: Columns, request: Request) -> Read:
@@ -213,7 +221,7 @@ def read_hub_images(hub: HubSet, columns: Columns, request: Request) -> Read:
         captions=captions,
         notes=(*hub.notes, Note("size", f"Columns: {', '.join(taken)}.")),
     )
-    return take_settings(read_encoded(encoded, request))
+    return read_encoded(encoded, request)
 
 
 def choose_image_column(hub: HubSet, columns: Columns, column: str | None) -> str:
@@ -308,11 +316,6 @@ def read_column(hub: HubSet, column: str) -> Iterator[Any]:
             yield from batch.column(column).to_pylist()
 
 
-def take_settings(parts: Read) -> Read:
-    """The same, where settings that name columns are understood."""
-    return replace(parts, takes=TAKEN)
-
-
 # ----------------------------------------------------------------- sentences and tables
 
 
@@ -321,7 +324,7 @@ def open_split(hub: HubSet, name: str, split: Any, columns: Columns) -> Table:
     names = columns.plain
     spelled = {column: getattr(hub.features[column], "names", None) for column in names}
 
-    def read() -> Iterator[TableRow]:
+    def read() -> Iterator[Line]:
         number = 0
         for batch in split.with_format("arrow").select_columns([*names]).iter(1000):
             cells = [spell(batch.column(c).to_pylist(), spelled[c]) for c in names]
@@ -355,7 +358,7 @@ def read_hub_sentences(hub: HubSet, columns: Columns, request: Request) -> Read:
         label = None
     lines = read_tables(tables, text_column, label=label or "")
     lines.notes += hub.notes
-    return take_settings(choose_part(lines, hub.title, "", request))
+    return read_lines(lines, hub.title, "", request)
 
 
 def read_hub_table(hub: HubSet, columns: Columns, request: Request) -> Read:
@@ -372,4 +375,4 @@ def read_hub_table(hub: HubSet, columns: Columns, request: Request) -> Read:
     if request.target is None and target not in columns.classes:
         target = None  # then a usual name tells
     part = read_cells(cells, replace(request, target=target))
-    return take_settings(replace(part, notes=(*part.notes, *hub.notes)))
+    return replace(part, notes=(*part.notes, *hub.notes))

@@ -105,7 +105,7 @@ def open_hub(data: Any) -> HubSet:
 
 
 def choose_splits(title: str, wanted: HubName, splits: dict[str, Any]) -> HubSet:
-    """The one to learn from, and the one to score by where there is one."""
+    """The split to learn from, and the one to score on if there is one."""
     if len(splits) == 1:
         ((name, only),) = splits.items()
         called = name or wanted.split or str(getattr(only, "split", None) or "rows")
@@ -147,7 +147,7 @@ def has_labels(split: Any) -> bool:
 
 
 def load_hub(wanted: HubName) -> Any:
-    """What the library makes of it; a set of the hub is asked for once only."""
+    """The data set; one of the hub is loaded once per process."""
     return load_once(wanted) if wanted.path is None else load_now(wanted)
 
 

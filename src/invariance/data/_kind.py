@@ -77,7 +77,7 @@ class Kind(ABC):
         """
 
     def explain_unread(self, raw: Any) -> str:
-        """What ``read`` passes over in a raw sample, in words; mostly nothing."""
+        """What ``read`` ignores in a raw sample, in words; empty for most."""
         return ""
 
     def word_for(self, name: str) -> str:
@@ -277,7 +277,7 @@ class Unknown(Kind):
         return str(self.description.get("name"))
 
     def read(self, raw: Any) -> Tensor:
-        """It takes the class itself."""
+        """Raise: only the class itself could read one."""
         raise SettingError(
             f"{self.name!r} is a custom kind of sample: add its class to "
             f"inv.data.KINDS as {self.name!r}, or give inv.data.Samples(items, kind) "
@@ -285,7 +285,7 @@ class Unknown(Kind):
         )
 
     def describe(self) -> dict[str, Any]:
-        """As it was."""
+        """The description that it was made from."""
         return self.description
 
 

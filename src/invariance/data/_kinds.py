@@ -5,11 +5,10 @@ from typing import Any
 
 import torch
 
-from ._captioned import Captions
 from ._graph import Graph
 from ._kind import Image, Kind, Sequence, Unknown, Vector
 from ._row import Row
-from ._text import Text
+from ._text import Captions, Text
 
 KINDS: dict[str, type[Kind]] = {
     "image": Image,

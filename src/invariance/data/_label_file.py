@@ -13,7 +13,8 @@ import csv
 from pathlib import Path
 
 from ..errors import DataError
-from ._load_request import show_path
+from ..words import count
+from ._load_request import compose, show_path, spell_path
 
 LABEL_FILE = "labels.csv"
 
@@ -44,12 +45,12 @@ def read_label_file(
                 f"Line {number} of {str(path)!r} needs a file and {len(names)} numbers "
                 f"that are 0 or 1: got {','.join(line)!r}."
             )
-        tags[Path(line[0].strip()).as_posix()] = tuple(map(int, values))
-    missing = [name for name in files if name not in tags]
+        tags[spell_path(line[0])] = tuple(map(int, values))
+    missing = [name for name in files if compose(name) not in tags]
     if missing:
-        n = "1 image is" if len(missing) == 1 else f"{len(missing):,} images are"
+        are = count(len(missing), "image is", "images are")
         raise DataError(
-            f"{n} not in {str(path)!r}, the first is {show_path(missing[0])}: give "
+            f"{are} not in {str(path)!r}, the first is {show_path(missing[0])}: give "
             "each a line, all 0 where it shows none of the classes."
         )
-    return names, {name: tags[name] for name in files}
+    return names, {name: tags[compose(name)] for name in files}

@@ -29,12 +29,12 @@ from torch import Tensor
 from ..errors import DataError
 from ._kind import Sequence
 from ._load_request import Request
-from ._sources import Items, Read
+from ._sources import Read, Stored
+from ._split import draw_parts
 
 N_STATES, CHANNELS, LENGTH = 8, 4, 128
 STAY, ONWARD, BACK = 0.94, 0.05, 0.01
 GAIN = 2.0
-DEFAULT_N = {"train": 4000, "test": 1000, "all": 5000}
 Windows = Float[Tensor, "n c t"]
 Beliefs = Float[Tensor, "n s"]
 
@@ -79,39 +79,21 @@ def latent_walk(
     return (means + noise).transpose(1, 2).contiguous(), states
 
 
-class Walks(Items):
-    """Generated sequences, each labeled by its last state."""
-
-    class_names = tuple(f"state {k}" for k in range(N_STATES))
-
-    def __init__(self, n_train: int, n_test: int, *, length: int, seed: int) -> None:
-        spread = (1 + GAIN**2 / CHANNELS) ** 0.5
-        self.kind = Sequence((CHANNELS, length), spread=[spread] * CHANNELS)
-        # the test part has draws of its own
-        seeds = ((n_train, 2 * seed), (n_test, 2 * seed + 1))
-        drawn = [latent_walk(n, length=length, seed=s) for n, s in seeds if n]
-        self.windows = torch.cat([x for x, _ in drawn])
-        self.ready = self.windows, {}
-        self.labels = torch.cat([states[:, -1] for _, states in drawn])
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-    def read(self, i: int) -> tuple[Float[Tensor, "c t"], int]:
-        """Sequence i and its last state."""
-        return self.windows[i], self.label(i)
-
-
 def read_latent_walk(request: Request) -> Read:
     """The sequences of one part; "all" is four fifths train, then a fifth test."""
     if request.stride is not None:
         raise DataError(
             "Every sequence of latent_walk is one window: leave --stride out."
         )
-    known, n = request.known_kind, request.n or DEFAULT_N[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 5}[request.split]
+    known = request.known_kind
     length = (request.window or LENGTH) if known is None else known.shape[1]
-    items = Walks(n - n_test, n_test, length=length, seed=request.seed)
+    parts = draw_parts(request, 4000, 1000, one_in=5)
+    drawn = [latent_walk(n, length=length, seed=seed) for n, seed in parts]
+    spread = (1 + GAIN**2 / CHANNELS) ** 0.5
+    kind = Sequence((CHANNELS, length), spread=[spread] * CHANNELS)
+    items = Stored(torch.cat([windows for windows, _ in drawn]), kind)
+    items.labels = torch.cat([states[:, -1] for _, states in drawn])
+    items.class_names = tuple(f"state {k}" for k in range(N_STATES))
     return Read("latent_walk", items)
 
 

@@ -17,8 +17,8 @@ from ..plain_numbers import check_least
 from ..words import show_duration
 from ._arrays import read_array_file, read_arrays
 from ._beetles import read_beetles
-from ._captioned import read_captioned_folder, read_captioned_shapes
-from ._captions import find_caption_file
+from ._captioned_shapes import read_captioned_shapes
+from ._captions import find_caption_file, read_captioned_folder
 from ._dataset import Samples, read_dataset, read_samples
 from ._double_spiral import read_double_spiral
 from ._file_items import Files, read_folder
@@ -29,7 +29,7 @@ from ._hugging_face import is_hub
 from ._kind import Image, Kind, Sequence, Unknown
 from ._kinds import KINDS
 from ._latent_walk import read_latent_walk
-from ._load_request import Note, Request
+from ._load_request import Note, Request, check_shape
 from ._names import (
     find_path,
     find_place,
@@ -43,8 +43,7 @@ from ._row import Row
 from ._sentences import are_sentences, read_paraphrases, read_sentences
 from ._sequences import are_sequences, read_sequences
 from ._shapes import read_shapes
-from ._shard_items import read_shard_files
-from ._shards import have_captions
+from ._shards import have_captions, read_shard_files
 from ._sources import Read, Source
 from ._split import check_split, spread
 from ._streamed import Streamed
@@ -157,9 +156,7 @@ def load(
     """
     check_split(split, hold_out)
     check_workers(workers)
-    if channels not in (None, 1, 3):
-        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
-    check_least("image_size", image_size, 1)
+    check_shape(image_size, channels)
     check_least("n", n, 1)
     check_least("window", window, 2)
     check_least("stride", stride, 1)
@@ -200,35 +197,38 @@ def load(
         items = Subset(items, spread(len(items), n))
     if not len(items):
         raise DataError(f"{parts.name} has no {items.kind.word}s in its {split} part.")
-    n_bytes = len(items) * items.n_bytes
-    where = torch.device(device)
-    resident, note = choose_storage(storage, n_bytes, where, items.kind.word)
-    about: dict[str, Any] = {
-        "name": parts.name,
-        "unreadable": parts.unreadable,
-        "max_bad_fraction": max_bad_fraction,
-        "notes": (*parts.notes, note),
-    }
-    if resident and workers is not None:
-        text = f"workers={workers} changes nothing, since no {items.kind.word}s are"
-        about["notes"] += (Note("storage", f"{text} streamed."),)
+    word, where = items.kind.word, torch.device(device)
+    resident, note = choose_storage(storage, len(items) * items.n_bytes, where, word)
+    notes = [*parts.notes, note]
     source: Source
     if resident:
-        source = read_all(items, device=device, parallel=parts.parallel, **about)
+        if workers is not None:
+            text = f"workers={workers} changes nothing, since no {word}s are streamed."
+            notes.append(Note("storage", text))
+        whole = dataclasses.replace(parts, items=items, notes=tuple(notes))
+        source = read_all(whole, device=device, max_bad_fraction=max_bad_fraction)
         seconds = time.monotonic() - began
         decoded = isinstance(parts.items, Files) and parts.items.pack is None
         if decoded and seconds > SLOW_SECONDS and find_place(data):
             source.add_note(suggest_pack(data, items.shape, seconds))
     else:
         workers, fewer = choose_workers(workers, items.n_bytes)
-        about["notes"] += (Note("storage", fewer),) if fewer else ()
-        source = Streamed(items, workers=workers, **about)
+        if fewer:
+            notes.append(Note("storage", fewer))
+        source = Streamed(
+            items,
+            name=parts.name,
+            workers=workers,
+            unreadable=parts.unreadable,
+            max_bad_fraction=max_bad_fraction,
+            notes=tuple(notes),
+        )
     source.origin = parts.origin
     return source
 
 
 def check_found(parts: Read, request: Request) -> None:
-    """Raise for samples of another kind than another part's, or than is spoken of."""
+    """Raise for another kind of sample than that of another part, or of a setting."""
     kind, known = parts.items.kind, request.known_kind
     if known is not None and known.name not in (kind.name, kind.seen.name):
         raise DataError(
@@ -296,6 +296,12 @@ def read(data: Any, request: Request) -> Read:
             "data is a DataLoader, whose batches cannot be used: give the data set "
             "inside it, loader.dataset."
         )
+    if request.kind_name not in ("", Image.name):
+        raise DataError(
+            f"The data, of type {type(data).__name__}, cannot be read as samples of "
+            f"the kind {request.kind_name}: check what they hold, or give "
+            "inv.data.Samples(items, kind)."
+        )
     if hasattr(data, "__getitem__") or hasattr(data, "__iter__"):
         return read_dataset(data, request)
     raise DataError(
@@ -322,11 +328,9 @@ def fingerprint(
     """
     if name := find_set(data):
         return name
-    how: dict[str, Any] = {"kind": kind, "text_column": text_column}
-    how["image_column"] = image_column
-    request = Request("all", n=1, data_root=data_root, max_bad_fraction=1.0, **how)
-    with torch.random.fork_rng(devices=[]):  # reading a data set may draw
-        return read(data, request).origin.fingerprint
+    how: dict[str, Any] = {"data_root": data_root, "image_column": image_column}
+    how |= {"kind": kind, "text_column": text_column}
+    return look_at(data, **how).origin.fingerprint
 
 
 def has_captions(data: Any) -> bool:
@@ -338,15 +342,6 @@ def has_captions(data: Any) -> bool:
     if isinstance(data, str | Path) and is_folder_of_files(data):
         return find_caption_file(Path(data).expanduser()) is not None
     return have_captions(find_shards(data))
-
-
-def same_images(one: str, other: str) -> bool:
-    """Whether two fingerprints are of the same images, whatever their labels.
-
-    >>> same_images("83ba+11", "83ba"), same_images("83ba", "92cc"), same_images("", "")
-    (True, False, False)
-    """
-    return bool(one) and one.partition("+")[0] == other.partition("+")[0]
 
 
 def default_shape(
@@ -361,6 +356,10 @@ def default_shape(
     (1, 28, 28)
     """
     how: dict[str, Any] = {"data_root": data_root, "image_column": image_column}
-    request = Request("all", n=1, max_bad_fraction=1.0, **how)
+    return look_at(data, **how).items.shape
+
+
+def look_at(data: Any, **settings: Any) -> Read:
+    """What there is, before anybody decides what to do about broken samples."""
     with torch.random.fork_rng(devices=[]):  # reading a data set may draw
-        return read(data, request).items.shape
+        return read(data, Request("all", n=1, max_bad_fraction=1.0, **settings))

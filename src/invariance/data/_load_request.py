@@ -4,11 +4,13 @@ Images that cannot be read are counted and named, and too many of them are an er
 """
 
 import os
+import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from ..errors import DataError
+from ..errors import DataError, SettingError
+from ..plain_numbers import check_least
 
 MOST_NAMED = 20
 MOST_RESIDENT = 16 << 30  # bytes of images that are ever kept in memory
@@ -40,13 +42,13 @@ class Origin:
     parent: str = ""
     """What the folder around them is called."""
     n_held_out: int | None = None
-    """Images left out of the training part to score on; None where the data have a test
-    part of their own that nobody has counted."""
+    """How many images of the test part there are; None where the data have a test part
+    of their own that was not counted."""
     own_test: bool = True
     """Whether the data come with a test part."""
     classes_by: str = ""
-    """What says the class of an image: its "folder", or a "label"; empty where there
-    are no classes, or nobody asked."""
+    """Where classes come from: "folder" or "label"; empty where there are none, or
+    where they were not read."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,13 @@ class Request:
         return None if isinstance(self.kind, str) else self.kind
 
 
+def check_shape(image_size: int | None, channels: int | None) -> None:
+    """Refuse images that nobody can make."""
+    check_least("image_size", image_size, 1)
+    if channels not in (None, 1, 3):
+        raise SettingError(f"channels is 1 (gray) or 3 (color): got {channels}.")
+
+
 def find_data_root(asked: str | Path | None = None) -> Path:
     """Where named sets and packed copies are kept."""
     root = asked or os.environ.get("INVARIANCE_DATA") or "~/.cache/invariance"
@@ -120,6 +129,24 @@ def explain_unreadable(error: BaseException) -> str:
 def show_path(path: str) -> str:
     """A path that any terminal can print, whatever bytes the file system holds."""
     return os.fsencode(path).decode("utf-8", "replace")
+
+
+def compose(name: str) -> str:
+    r"""A name with its accents composed, as not every file system keeps them.
+
+    >>> compose("e\u0301") == "\u00e9"
+    True
+    """
+    return unicodedata.normalize("NFC", name)
+
+
+def spell_path(path: str) -> str:
+    r"""A path as somebody wrote it into a file, spelled as those of a folder are.
+
+    >>> spell_path(r"box\a.png "), spell_path("./a.png")
+    ('box/a.png', 'a.png')
+    """
+    return compose(PurePosixPath(path.strip().replace("\\", "/")).as_posix())
 
 
 def describe_unreadable(

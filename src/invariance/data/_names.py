@@ -231,12 +231,12 @@ def find_shards(data: Any) -> list[Path]:
         return []
     if path.is_file():
         return [path]
-    parts = expand(str(path))  # such as shards-{000..012}.tar
+    parts = expand_braces(str(path))  # such as shards-{000..012}.tar
     return [Path(name) for part in parts for name in sorted(glob(part))]  # noqa: PTH207
 
 
 def is_shard(data: Any) -> bool:
-    """Whether it is called as a shard is; one that is packed is answered in words."""
+    """Whether its name is that of a shard; compressed ones are refused later."""
     endings = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
     return isinstance(data, str | Path) and str(data).lower().endswith(endings)
 
@@ -272,12 +272,12 @@ def name_data(data: Any) -> str:
     return Path(data).stem if isinstance(data, str) else "data"
 
 
-def expand(pattern: str) -> list[str]:
+def expand_braces(pattern: str) -> list[str]:
     """A pattern with its braces written out.
 
-    >>> expand("s-{08..10}.tar")
+    >>> expand_braces("s-{08..10}.tar")
     ['s-08.tar', 's-09.tar', 's-10.tar']
-    >>> expand("{a,b}-{1..2}")
+    >>> expand_braces("{a,b}-{1..2}")
     ['a-1', 'a-2', 'b-1', 'b-2']
     """
     before, brace, rest = pattern.partition("{")
@@ -290,5 +290,5 @@ def expand(pattern: str) -> list[str]:
         parts = [f"{number:0{len(first)}d}" for number in numbers]
     else:
         parts = inner.split(",")
-    ends = expand(after)
+    ends = expand_braces(after)
     return [before + part + end for part in parts for end in ends]

@@ -6,7 +6,7 @@ holds the samples that could be read, their numbers, and why the others could no
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -53,7 +53,7 @@ def one_pass(
     [(0, [0, 1, 2]), (3, [3, 4])]
     """
     if spans is None:
-        spans = cut(start, len(items), batch_size)
+        spans = cut_spans(start, len(items), batch_size)
     for piece in read_pieces(Spans(items), spans, workers=workers):
         yield to_batch(*piece)
 
@@ -80,15 +80,15 @@ def in_threads(
 ) -> Iterator[Batch]:
     """The same by threads, for where processes start slowly; all is held at once."""
     with ThreadPoolExecutor(workers) as pool:
-        spans = cut(start, len(items), batch_size)
+        spans = cut_spans(start, len(items), batch_size)
         for piece in pool.map(Spans(items).__getitem__, spans):
             yield to_batch(*piece)
 
 
-def cut(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+def cut_spans(start: int, stop: int, size: int) -> list[tuple[int, int]]:
     """Spans of that size, the last perhaps shorter.
 
-    >>> cut(2, 7, 3)
+    >>> cut_spans(2, 7, 3)
     [(2, 5), (5, 7)]
     """
     return [(k, min(k + size, stop)) for k in range(start, stop, size)]
@@ -122,8 +122,3 @@ def to_batch(
         good = torch.tensor([i not in bad for i in range(start, stop)])
         rows, samples, numbers = rows[good], samples[good], numbers[good]
     return Batch(start, stop, rows, samples, numbers, bad)
-
-
-def row_names(items: Items) -> Sequence[str]:
-    """What to call each sample: its path, or its number in the data it came from."""
-    return items.paths or [items.name(i) for i in range(len(items))]

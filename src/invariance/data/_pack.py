@@ -210,7 +210,7 @@ def write_pack(
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What stands at the end of a pack; raises ValueError where it is cut off."""
+    """The description at the end of a pack; ValueError if the file is cut off."""
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(end - LENGTH, 0))

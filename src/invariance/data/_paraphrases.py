@@ -75,7 +75,6 @@ FORMS = (
 SIZES = (len(NOUNS), len(VERBS), len(NOUNS), len(PLACES), len(TIMES))
 WHO, DOES, WHOM, WHERE, WHEN = range(5)
 PARTS = {"train": 4, "test": 5}  # 0 to 3 are those of generated images
-DEFAULT_N = {"train": 6000, "test": 1200}
 WHO_NAMES = tuple(words[0] for words in NOUNS)
 
 T = TypeVar("T")

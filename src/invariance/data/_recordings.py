@@ -22,7 +22,7 @@ from jaxtyping import Float
 from ..errors import DataError
 from ..words import join_most
 from ._load_request import Note
-from ._tables import read_header
+from ._tables import read_csv_header
 
 AUDIO = (".wav", ".flac", ".ogg", ".oga", ".aif", ".aiff")
 SERIES = (".npy", ".npz", ".csv", ".parquet")
@@ -129,7 +129,7 @@ def open_recordings(
     if not path.stat().st_size:
         raise DataError("an empty file")
     if suffix in (".csv", ".parquet"):
-        return [open_table(path, name, time_column)]
+        return [open_series(path, name, time_column)]
     stored = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(stored, np.ndarray):
         several = stored.ndim == 3
@@ -193,7 +193,7 @@ def split_array(
     ]
 
 
-def open_table(path: Path, name: str, time_column: str | None) -> Recording:
+def open_series(path: Path, name: str, time_column: str | None) -> Recording:
     """A table: numbers are channels, one column may be the time, one the labels."""
     import pyarrow
     import pyarrow.csv
@@ -202,7 +202,7 @@ def open_table(path: Path, name: str, time_column: str | None) -> Recording:
     types = pyarrow.types
     try:
         if path.suffix.lower() == ".csv":
-            mark, _ = read_header(path)
+            mark, _ = read_csv_header(path)
             point = "," if mark == ";" else "."
             table = pyarrow.csv.read_csv(
                 path,
@@ -262,7 +262,7 @@ def open_table(path: Path, name: str, time_column: str | None) -> Recording:
 
 
 def check_words(name: str, values: Sequence[Any]) -> None:
-    """Refuse a column of numbers in which some words got lost; say where.
+    """Refuse a column of numbers that has a few words in it, and say where.
 
     >>> check_words("who", ["ann", "bob"])
     """

@@ -6,7 +6,7 @@ never above 16 GiB. Otherwise they are streamed from the disk.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float, Int, Int8, Shaped
@@ -17,7 +17,7 @@ from ..errors import DataError, SettingError, unknown
 from ._kind import Image, Kind
 from ._load_request import MOST_RESIDENT, Note, check_unreadable, note_unreadable
 from ._one_pass import one_pass, share_out
-from ._sources import NO_LABEL, Items, Source, name_sample
+from ._sources import NO_LABEL, Items, Read, Source, name_sample
 from ._workers import place
 
 STORAGES = ("auto", "resident", "streamed")
@@ -78,82 +78,53 @@ class Resident(Source):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def batches(
+    def read_sides(
         self,
+        n_sides: int,
         index_batches: Iterable[Int[Tensor, " _"]],
-        *,
-        device: torch.device | str = "cpu",
-    ) -> Iterator[Shaped[Tensor, "_ ..."]]:
-        """The requested batches, in that order, on ``device``."""
+        device: torch.device,
+    ) -> Iterator[list[Tensor]]:
+        """The requested batches, of one side or both."""
+        sides = [self.samples]
+        if n_sides == 2:
+            assert isinstance(self.other, Resident)
+            sides.append(self.other.samples)
         for index in index_batches:
-            yield self.samples[index.to(self.samples.device)].to(device)
-
-    def pairs(
-        self,
-        index_batches: Iterable[Int[Tensor, " _"]],
-        *,
-        device: torch.device | str = "cpu",
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same, of both sides."""
-        assert self.other is not None
-        sides = self, self.other
-        for index in index_batches:
-            first, other = (next(s.batches([index], device=device)) for s in sides)
-            yield first, other
+            yield [rows[index.to(rows.device)].to(device) for rows in sides]
 
 
 def read_all(
-    items: Items,
-    *,
-    name: str,
-    device: torch.device | str,
-    unreadable: dict[str, str],
-    max_bad_fraction: float,
-    notes: tuple[Note, ...],
-    parallel: bool = False,
+    parts: Read, *, device: torch.device | str, max_bad_fraction: float
 ) -> Resident:
     """Read every item into one tensor; those that cannot be read are left out.
 
     Of a pair, both sides are.
     """
-    n = len(items)
+    items, n = parts.items, len(parts.items)
     read_labels = torch.full((n,), NO_LABEL)
-    samples, bad = read_tensor(items, read_labels, parallel)
-    other: Tensor | None = None
+    samples, bad = read_tensor(items, read_labels, parts.parallel)
+    others: Tensor | None = None
     if items.other is not None:
-        other, worse = read_tensor(items.other, torch.empty_like(read_labels), parallel)
+        nobody = torch.empty_like(read_labels)
+        others, worse = read_tensor(items.other, nobody, parts.parallel)
         bad = worse | bad
     broken = {name_sample(items, i): bad[i] for i in sorted(bad)}
-    check_unreadable(name, broken, n, max_bad_fraction, word=items.kind.word)
+    check_unreadable(parts.name, broken, n, max_bad_fraction, word=items.kind.word)
     good = torch.tensor([i for i in range(n) if i not in bad], dtype=torch.long)
-    labels = items.labels
-    if labels is None and n and bool((read_labels[good] != NO_LABEL).all()):
-        labels = read_labels
-    second = None
-    if items.other is not None and other is not None:
-        rows = (other[good] if bad else other).to(device)
-        classes = items.other.labels
-        second = Resident(
-            rows,
-            classes if classes is None else classes[good],
-            kind=items.other.kind,
-            name=name,
-            class_names=items.other.class_names,
-        )
-    return Resident(
-        (samples[good] if bad else samples).to(device),
-        labels if labels is None else labels[good],
-        tags=items.tags if items.tags is None else items.tags[good],
-        kind=items.kind,
-        other=second,
-        scores=items.scores if items.scores is None else items.scores[good],
-        quantities=None if items.quantities is None else items.quantities[good],
-        name=name,
-        class_names=items.class_names,
-        paths=items.paths and tuple(items.paths[i] for i in good.tolist()),
-        unreadable=unreadable | broken,
-        notes=notes,
-    )
+
+    def keep(rows: Tensor, side: Items, **about: Any) -> Resident:
+        rows = (rows[good] if bad else rows).to(device)
+        source = Resident(rows, kind=side.kind, name=parts.name, **about)
+        source.copy_facts(side, good)
+        return source
+
+    about = {"unreadable": parts.unreadable | broken, "notes": parts.notes}
+    source = keep(samples, items, **about)
+    if items.other is not None and others is not None:
+        source.other = keep(others, items.other)
+    if items.labels is None and n and bool((read_labels[good] != NO_LABEL).all()):
+        source.labels = read_labels[good]
+    return source
 
 
 def read_tensor(

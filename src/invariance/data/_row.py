@@ -106,8 +106,8 @@ class Row(Kind):
     Args:
         columns: what is read, in this order, each a ``Column`` or its description.
         target: the column of classes, which is never read as a part of a row.
-        told_by: the columns that tell rows apart when some are held out, those that
-            were left out among them; none are ``columns``.
+        told_by: the columns whose cells decide which rows are held out, also those that
+            nothing is learned from; empty: ``columns``.
 
     >>> from invariance.data import Column, Row
     >>> kind = Row([Column("age", 50, 10), Column("color", categories=("blue", "red"))])
@@ -267,11 +267,11 @@ def clean(cell: Any) -> str | float | None:
     return None if text.lower() in MISSING else text
 
 
-def to_number(value: str | float) -> float:
+def to_number(value: Any) -> float:
     """A finite number, or NaN for anything else."""
     try:
         number = float(value)
-    except ValueError:
+    except (TypeError, ValueError):
         return math.nan
     return number if abs(number) < 1e38 else math.nan  # the most of float32
 

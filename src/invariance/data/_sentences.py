@@ -13,7 +13,6 @@ A sentence is held out by the hash of its text, so the same sentence is never in
 parts. What cannot be read is left out, counted and named by its line.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -26,12 +25,15 @@ from jaxtyping import Int64
 from torch import Tensor
 
 from ..errors import DataError, SettingError
-from ._arrays import set_labels
+from ..words import count
+from ._labels import set_labels
 from ._load_request import Note, Origin, Request, check_unreadable
-from ._paraphrases import DEFAULT_N, WHO_NAMES, paraphrases
+from ._marks import Mark
+from ._paraphrases import WHO_NAMES, paraphrases
 from ._recordings import SERIES
+from ._row import to_number
 from ._sources import Items, Read
-from ._split import own_part, split_names, spread
+from ._split import count_parts, own_parts, split_names, spread
 from ._subset import Subset
 from ._tables import READERS, Table, open_table
 from ._text import Text, explain_unusable
@@ -43,7 +45,7 @@ FIRST = (
 SECOND = ("sentence2", "sentence_2", "text2", "paraphrase", "positive")
 LABELS = ("label", "labels", "class", "category", "topic", "intent")
 SCORES = ("score", "similarity", "similarity_score", "relatedness")
-MUCH_CUT = 0.02  # share of sentences that are not read whole, from which one is told
+MUCH_CUT = 0.02  # a note says so where more sentences than this are cut off
 LOOKED_AT = 1000  # sentences
 
 
@@ -106,11 +108,13 @@ class Sentences(Items):
 
     def split(self, request: Request) -> tuple[list[int], int]:
         """The rows of a part, and how many are held out in all."""
-        if (n := self.lines.n_train) is not None:
-            return own_part(n, len(self), request.split)
-        labeled = self.labeled or self.other is not None
         return split_names(
-            self.texts, request, self.title, labeled=labeled, word="sentence"
+            self.texts,
+            request,
+            self.title,
+            labeled=self.labeled or self.other is not None,
+            word="sentence",
+            parts=own_parts(self.lines.n_train, len(self)),
         )
 
     def __len__(self) -> int:
@@ -173,19 +177,15 @@ def read_sentences(data: Any, request: Request) -> Read:
         name, parent = "the sentences", ""
         texts, labels = take_labels(data)
         lines = read_list(texts, labels)
-    return choose_part(lines, name, parent, request)
+    return read_lines(lines, name, parent, request)
 
 
 def read_paraphrases(request: Request) -> Read:
     """The generated corpus: paraphrases to train on, scored pairs to test on."""
-    n = request.n or DEFAULT_N.get(request.split, sum(DEFAULT_N.values()))
+    n_train, n_test = count_parts(request, 6000, 1200, one_in=6)
     lines = Lines()
-    if request.split == "all":
-        n_test = n // 6
-        pairs = [*paraphrases(n - n_test, seed=request.seed)]
-        pairs += paraphrases(n_test, split="test", seed=request.seed)
-    else:
-        pairs = paraphrases(n, split=request.split, seed=request.seed)
+    pairs = paraphrases(n_train, seed=request.seed)
+    pairs += paraphrases(n_test, split="test", seed=request.seed)
     for k, pair in enumerate(pairs):
         score = None if request.split == "train" else pair.score
         lines.add(f"pair {k}", pair[:2], WHO_NAMES[pair.who], score)
@@ -199,7 +199,7 @@ def read_paraphrases(request: Request) -> Read:
     return Read("paraphrases", items, parallel=False)
 
 
-def choose_part(lines: Lines, name: str, parent: str, request: Request) -> Read:
+def read_lines(lines: Lines, name: str, parent: str, request: Request) -> Read:
     """Some of the lines, as asked for."""
     n = len(lines.first) + len(lines.broken)
     if not n:
@@ -295,8 +295,7 @@ def add_table(
     lines.broken = table.broken | lines.broken
     lines.notes = describe_columns(table.names, columns, label, score)
     if table.n_blank:
-        what = "1 empty line was" if table.n_blank == 1 else f"{table.n_blank:,} empty"
-        what += "" if table.n_blank == 1 else " lines were"
+        what = count(table.n_blank, "empty line was", "empty lines were")
         lines.notes += (Note("left out", f"{what} left out."),)
 
 
@@ -354,23 +353,14 @@ def is_row(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0
 
 
-def to_number(value: Any) -> float:
-    """A finite number, or NaN for anything else."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
-
-
 def mark_lines(lines: Lines) -> str:
     """A short mark of all sentences, and one of all labels and scores."""
-    texts, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for column in (lines.first, lines.second):
-        texts.update("\0".join(column).encode() + b"\1")
-    known = [*map(str, lines.labels), *map(str, lines.scores)]
-    labels.update("\0".join(known).encode())
-    return texts.hexdigest() + (f"+{labels.hexdigest()}" if known else "")
+        mark.add("\0".join(column), b"\1")
+    if known := [*map(str, lines.labels), *map(str, lines.scores)]:
+        mark.add_labels("\0".join(known))
+    return str(mark)
 
 
 def note_cut(items: Sentences) -> tuple[Note, ...]:

@@ -9,7 +9,6 @@ The label of a window is that of its recording (its class folder, or a label per
 sequence) or, where every row has one, that of its last row.
 """
 
-import hashlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +22,6 @@ from torch import Tensor
 from ..errors import DataError, SettingError
 from ..words import count
 from ._folder import (
-    SUFFIXES,
     below,
     find_classes,
     find_parts,
@@ -31,8 +29,10 @@ from ._folder import (
     walk_folder,
 )
 from ._kind import Sequence
+from ._labels import as_array
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
-from ._names import find_path
+from ._marks import Mark
+from ._names import find_path, holds_images
 from ._recordings import (
     AUDIO,
     SERIES,
@@ -111,7 +111,8 @@ class Recordings:
 def are_sequences(data: Any, request: Request) -> bool:
     """Whether data are to be read as sequences: as asked, or audio by its ending.
 
-    Who says how long windows are asks for sequences, too, unless of images or text.
+    A window, a stride or a column of times asks for sequences, too, unless the data
+    look like images or text.
     """
     if request.kind_name:
         return request.kind_name == Sequence.name
@@ -127,7 +128,7 @@ def may_be_sequences(data: Any) -> bool:
         return True
     path = Path(data).expanduser()
     if path.is_dir():
-        return not any(file.suffix.lower() in SUFFIXES for file in path.rglob("*"))
+        return not holds_images(path)
     return path.suffix.lower() in (*AUDIO, *SERIES)
 
 
@@ -137,7 +138,9 @@ def read_sequences(data: Any, request: Request) -> Read:
     time_column = request.time_column if known is None else known.time_column
     if isinstance(data, (str, Path)):
         path = find_path(data, (*AUDIO, *SERIES), "a folder of recordings")
-        opened = (open_folder if path.is_dir() else open_file)(path, time_column)
+        opened = (open_recording_folder if path.is_dir() else open_file)(
+            path, time_column
+        )
     else:
         opened = take_arrays(data)
     if not opened.whole:
@@ -154,7 +157,7 @@ def read_sequences(data: Any, request: Request) -> Read:
         each = f", a window every {stride}" if stride != length else ""
         notes.append(Note("size", f"{text}{each}."))
     if n_unlabeled:
-        were = "1 window was" if n_unlabeled == 1 else f"{n_unlabeled:,} windows were"
+        were = count(n_unlabeled, "window was", "windows were")
         text = f"{were} left out without a label: --no-labels learns from all."
         notes.append(Note("left out", text))
     items = Windows(opened.whole, starts, kind, opened.class_names)
@@ -168,7 +171,7 @@ def read_sequences(data: Any, request: Request) -> Read:
 # ---------------------------------------------------------------- what there is
 
 
-def open_folder(root: Path, time_column: str | None) -> Recordings:
+def open_recording_folder(root: Path, time_column: str | None) -> Recordings:
     """Every recording below a folder; class folders are labels."""
     formats = "WAV, FLAC, OGG, NPY, NPZ, CSV or Parquet"
     walk = walk_folder(root, (*AUDIO, *SERIES), "recordings", formats)
@@ -190,12 +193,12 @@ def open_folder(root: Path, time_column: str | None) -> Recordings:
             if parts and below(path, base) in parts:
                 sides[below(path, base) != parts[0]].append(len(whole))
             whole.append(recording)
-    names = class_names or number_labels(whole)
+    names = class_names or number_in_place(whole)
     return Recordings(
         root.resolve().name,
         whole,
         walk.unreadable,
-        mark_files(walk.sizes, base),
+        str(mark_files(walk.sizes, base)),
         root.resolve().parent.name,
         names,
         sides if parts else None,
@@ -210,12 +213,12 @@ def open_file(path: Path, time_column: str | None) -> Recordings:
         raise DataError(
             f"{str(path)!r} cannot be read as sequences: {explain_unreadable(error)}."
         ) from None
-    mark = hashlib.blake2b(f"{path.stat().st_size}".encode(), digest_size=8)
+    mark = Mark()
     with path.open("rb") as file:
-        mark.update(file.read(1 << 16))
+        mark.add(str(path.stat().st_size), file.read(1 << 16))
     parent = path.resolve().parent.name
-    names = number_labels(whole)
-    return Recordings(path.name, whole, {}, mark.hexdigest(), parent, names)
+    names = number_in_place(whole)
+    return Recordings(path.name, whole, {}, str(mark), parent, names)
 
 
 def take_arrays(data: Any) -> Recordings:
@@ -223,8 +226,8 @@ def take_arrays(data: Any) -> Recordings:
     pair = isinstance(data, tuple) and len(data) == 2
     values, labels = data if pair else (data, None)
     if isinstance(values, (list, tuple)):
-        arrays = [to_array(x) for x in values]
-        given = [None] * len(arrays) if labels is None else list(to_array(labels))
+        arrays = [as_array(x) for x in values]
+        given = [None] * len(arrays) if labels is None else list(as_array(labels))
         if len(given) != len(arrays):
             raise DataError(
                 f"There are {len(arrays)} sequences and {len(given)} labels: give one "
@@ -241,28 +244,27 @@ def take_arrays(data: Any) -> Recordings:
             recording.labels = None if label is None else np.array(label)
             whole.append(recording)
     else:
-        labels = None if labels is None else to_array(labels)
+        labels = None if labels is None else as_array(labels)
         try:
-            whole = split_array(to_array(values), labels, "array")
+            whole = split_array(as_array(values), labels, "array")
         except DataError as error:
             raise DataError(
                 f"The array cannot be read as sequences: {error}."
             ) from None
-    mark = hashlib.blake2b(digest_size=8)
+    mark = Mark()
     for i in spread(len(whole), 256):
-        mark.update(repr(whole[i].values.shape).encode())
-        mark.update(whole[i].read(0, 4096).tobytes())
-    names = number_labels(whole)
-    return Recordings("the array", whole, {}, mark.hexdigest(), "", names)
+        mark.add(repr(whole[i].values.shape), whole[i].read(0, 4096).tobytes())
+    names = number_in_place(whole)
+    return Recordings("the array", whole, {}, str(mark), "", names)
 
 
-def number_labels(recordings: list[Recording]) -> tuple[str, ...]:
+def number_in_place(recordings: list[Recording]) -> tuple[str, ...]:
     """Turn the labels of recordings into class numbers in place; gives their names.
 
     A label that is empty or NaN becomes NO_LABEL.
 
     >>> walk = Recording("walk", np.zeros((4, 1)), np.array([7.0, np.nan, 9.0, 7.0]))
-    >>> number_labels([walk]), walk.labels
+    >>> number_in_place([walk]), walk.labels
     (('7', '9'), array([ 0, -1,  1,  0]))
     """
     given = [np.asarray(r.labels) for r in recordings if r.labels is not None]
@@ -291,11 +293,6 @@ def find_known(labels: np.ndarray) -> np.ndarray:
         return np.ones(labels.shape, bool)
     cells = [x is not None and x == x and bool(str(x).strip()) for x in labels.flat]
     return np.array(cells, bool).reshape(labels.shape)
-
-
-def to_array(values: Any) -> np.ndarray:
-    """A tensor, an array or nested numbers as an array."""
-    return np.asarray(values.detach().cpu() if isinstance(values, Tensor) else values)
 
 
 def describe_broken(unreadable: dict[str, str]) -> str:
@@ -371,10 +368,10 @@ def choose_kind(recordings: list[Recording], request: Request) -> Sequence:
     )
 
 
-def cut(begin: int, end: int, window: int, stride: int) -> list[int]:
+def cut_windows(begin: int, end: int, window: int, stride: int) -> list[int]:
     """Where windows begin; the last one ends where the values do.
 
-    >>> cut(0, 10, 4, 3), cut(0, 11, 4, 3), cut(0, 3, 4, 3)
+    >>> cut_windows(0, 10, 4, 3), cut_windows(0, 11, 4, 3), cut_windows(0, 3, 4, 3)
     ([0, 3, 6], [0, 3, 6, 7], [])
     """
     last = end - window
@@ -405,13 +402,13 @@ def choose_windows(
         return [
             (k, start)
             for k, (begin, end) in chosen.items()
-            for start in cut(begin, end, window, stride)
+            for start in cut_windows(begin, end, window, stride)
         ]
 
-    if request.split == "all" or request.hold_out == "nothing":
-        train, test = spans, {}
-    elif opened.parts is not None:
+    if request.split != "all" and opened.parts is not None:
         train, test = ({k: spans[k] for k in p if k in spans} for p in opened.parts)
+    elif request.split == "all" or request.hold_out == "nothing":
+        train, test = spans, {}
     elif len(spans) > 1:
         # also without labels: how far ahead a network predicts is measured on these
         names, numbers = [opened.whole[k].name for k in spans], list(spans)

@@ -18,9 +18,9 @@ from ._drawing import SILHOUETTES, draw
 from ._kind import Image
 from ._load_request import Request
 from ._sources import Items, Read
+from ._split import count_parts
 
 SHAPE_CLASSES = tuple(SILHOUETTES)
-DEFAULT_N = {"train": 6000, "test": 1000, "all": 7000}
 PIXELS_AT_ONCE = 1 << 18
 
 
@@ -68,10 +68,9 @@ class Shapes(Items):
 
 def read_shapes(request: Request) -> Read:
     """The images of one part; "all" is six sevenths train, then a seventh test."""
-    n = request.n or DEFAULT_N[request.split]
-    n_test = {"train": 0, "test": n, "all": n // 7}[request.split]
+    counts = count_parts(request, 6000, 1000, one_in=7)
     size, channels = request.image_size or 32, request.channels or 3
-    items = Shapes(n - n_test, n_test, size=size, channels=channels, seed=request.seed)
+    items = Shapes(*counts, size=size, channels=channels, seed=request.seed)
     return Read("shapes", items)
 
 

@@ -11,24 +11,36 @@ one without a further name (17.jpg beside 17.mask.png); where all have one (17.l
 and so does a class in a .cls file.
 
 Plain .tar files need not be unpacked: the headers are read once, and a file is then
-read from where it lies, in any order. No torch is needed.
+read from where it lies, in any order.
 """
 
 import functools
-import hashlib
 import json
 import os
 import re
 import tarfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import DataError
+from ..words import count
 from ._captions import TEXTS, CaptionTable
-from ._folder import SUFFIXES, TEST_NAMES, below, find_classes, find_parts
-from ._load_request import explain_unreadable
+from ._encoded import EncodedFiles, EncodedSet, read_encoded
+from ._folder import (
+    SUFFIXES,
+    TEST_NAMES,
+    below,
+    find_classes,
+    find_parts,
+    name_part,
+    note_beside,
+)
+from ._load_request import Note, Request, explain_unreadable
+from ._marks import Mark
+from ._names import name_shards
+from ._sources import Read
 
 CAPTION_ENDINGS = ("txt", "json")
 CLASS_ENDINGS = ("cls", "cls.txt", "json")
@@ -90,12 +102,30 @@ class Shards:
         files = {split_name(member.name)[1]: member for member in self.beside[image]}
         return next((files[ending] for ending in endings if ending in files), None)
 
-    def mark(self) -> str:
+    def mark(self) -> Mark:
         """The same for the same images, wherever the shards lie."""
-        mark = hashlib.blake2b(digest_size=8)
+        mark = Mark()
         for name, member in self.images.items():
-            mark.update(os.fsencode(f"{name} {member.size}\n"))
-        return mark.hexdigest()
+            mark.add(os.fsencode(f"{name} {member.size}\n"))
+        return mark
+
+
+class ShardFiles(EncodedFiles):
+    """Images inside shards, by number."""
+
+    def __init__(self, members: list[Member]) -> None:
+        self.members = members
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def read(self, i: int) -> bytes:
+        """The bytes of image i."""
+        return self.members[i].read()
+
+    def name(self, i: int) -> str:
+        """Its shard and its name there."""
+        return self.members[i].path
 
 
 def read_shards(paths: list[Path]) -> Shards:
@@ -185,13 +215,63 @@ def name_each(paths: tuple[Path, ...]) -> list[str]:
     return [path.relative_to(top).as_posix() for path in paths]
 
 
+def read_shard_files(paths: list[Path], request: Request) -> Read:
+    """The images of one part, with their captions where they are asked for."""
+    shards, title = read_shards(paths), name_shards(paths)
+    if not shards.images:
+        why = next(iter(shards.unreadable.values()), "no image in them")
+        raise DataError(
+            f"{title} holds no images ({why}): a shard has files such as 17.jpg and "
+            "17.cls or 17.txt."
+        )
+    part, folders, parts = find_parts_and_classes(shards)
+    labels: dict[str, int | str] = {}
+    by = ""
+    if request.labels:
+        labels, by = read_classes(shards), "label"
+        if not labels and request.captions is None:  # there folders are mere numbers
+            labels, by = dict(folders), "folder"
+    captions = None
+    if request.captions is not None:
+        captions = read_captions(shards, shards.beside)
+    part_of = [name_part(part[image], parts) for image in shards.images if parts]
+    encoded = EncodedSet(
+        title,
+        ShardFiles([*shards.images.values()]),
+        shards.mark(),
+        parent=paths[0].resolve().parent.name,
+        parts=part_of,
+        labels=[labels.get(image) for image in shards.images] if labels else (),
+        classes_by=by if labels else "",
+        captions=captions,
+        are_files=True,
+        notes=(*describe_rest(shards), *note_beside(part_of, parts)),
+    )
+    return read_encoded(encoded, replace(request, channels=request.channels or 3))
+
+
+def describe_rest(shards: Shards) -> tuple[Note, ...]:
+    """What of the shards is not used."""
+    notes = []
+    if shards.unreadable:
+        cut = ", ".join(f"{k} ({why})" for k, why in shards.unreadable.items())
+        one, many = "shard ends too early and was", "shards end too early and were"
+        text = f"{count(len(shards.unreadable), one, many)} read so far: {cut}."
+        notes.append(Note("unreadable", text))
+    if shards.left_out:
+        many = count(len(shards.left_out), "further image")
+        text = f"{many} of samples left out, such as {shards.left_out[0]}."
+        notes.append(Note("left out", text))
+    return tuple(notes)
+
+
 # ---------------------------------------------------------------------- what is said
 
 
-def read_captions(shards: Shards) -> CaptionTable:
-    """All captions by image, those of images that are not there among them."""
+def read_captions(shards: Shards, images: Iterable[str]) -> CaptionTable:
+    """The captions of these images, of which some may not be there."""
     captions = CaptionTable()
-    for image in shards.beside:
+    for image in images:
         member = shards.find(image, CAPTION_ENDINGS)
         if member is None:
             continue
@@ -207,18 +287,8 @@ def read_captions(shards: Shards) -> CaptionTable:
 
 def have_captions(paths: list[Path]) -> bool:
     """Whether the first sample of some shards comes with a caption."""
-    first = next((member for path in paths for member in list_members(path, "")), None)
-    if first is None:
-        return False
-    key, shards = split_name(first.name)[0], Shards()
-    files = {}
-    for member in list_members(first.shard, ""):
-        begins, ending = split_name(member.name)
-        if begins != key:
-            break
-        files[ending] = member
-    add_sample(shards, key, files)
-    return bool(read_captions(shards).of)
+    shards = read_shards(paths) if paths else Shards()
+    return bool(read_captions(shards, [*shards.beside][:1]).of)
 
 
 def read_classes(shards: Shards) -> dict[str, int | str]:
@@ -281,7 +351,9 @@ def find_field(text: str, names: tuple[str, ...]) -> Any:
 # ---------------------------------------------------------------- parts and folders
 
 
-def find_layout(shards: Shards) -> tuple[dict[str, str], dict[str, str], list[str]]:
+def find_parts_and_classes(
+    shards: Shards,
+) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """The part of each image, its class by folders, and what the two parts are called.
 
     Shards with train in their names, or in those of their folders, beside others with

@@ -8,6 +8,7 @@ by side: the first side has the labels and the names, ``other`` is the second.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int, Int8, Shaped
@@ -18,22 +19,51 @@ from ._kind import Kind
 from ._load_request import Note, Origin, explain_unreadable
 
 NO_LABEL = -1
+PER_SAMPLE = ("labels", "tags", "scores", "quantities")  # tensors, a row each
 
 
-class Items(ABC):
+class Described:
+    """What is known of samples beside the samples themselves; see ``Source``."""
+
+    kind: Kind
+    labels: Int[Tensor, " n"] | None = None
+    tags: Int8[Tensor, "n c"] | None = None
+    scores: Float[Tensor, " n"] | None = None
+    quantities: Float[Tensor, " n"] | None = None
+    class_names: tuple[str, ...] = ()
+    paths: tuple[str, ...] | None = None
+
+    @property
+    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
+        """What scores compare with: labels or tags; None where there are neither."""
+        return self.labels if self.tags is None else self.tags
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one sample's tensor: an image's channels, height and width."""
+        return self.kind.shape
+
+    def copy_facts(
+        self, others: "Described", rows: Int[Tensor, " _"] | None = None
+    ) -> None:
+        """Take over what is known of other samples, or of these rows of them."""
+        self.kind, self.class_names = others.kind, others.class_names
+        for what in PER_SAMPLE:
+            known = getattr(others, what)
+            setattr(self, what, known if known is None or rows is None else known[rows])
+        self.paths = others.paths
+        if others.paths is not None and rows is not None:
+            self.paths = tuple(others.paths[i] for i in rows.tolist())
+
+
+class Items(Described, ABC):
     """Samples that can be read one at a time; reading may raise for a broken one.
 
     The attributes are those of ``Source``.
     """
 
-    kind: Kind
     other: "Items | None" = None
-    scores: Float[Tensor, " n"] | None = None
-    quantities: Float[Tensor, " n"] | None = None
-    labels: Int[Tensor, " n"] | None = None
-    tags: Int8[Tensor, "n c"] | None = None
-    class_names: tuple[str, ...] = ()
-    paths: tuple[str, ...] | None = None
+    """Where samples are pairs, the second of each, in the same order."""
     ready: tuple[Shaped[Tensor, "n ..."], dict[int, str]] | None = None
     """All samples, and by number why some cannot be read, where that is known."""
 
@@ -64,11 +94,6 @@ class Items(ABC):
         return batch, torch.tensor(labels, dtype=torch.long), unreadable
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one sample's tensor."""
-        return self.kind.shape
-
-    @property
     def n_bytes(self) -> int:
         """Of one sample, both sides of a pair together."""
         return self.kind.n_bytes + (0 if self.other is None else self.other.n_bytes)
@@ -78,11 +103,6 @@ class Items(ABC):
         """Whether the samples have labels or tags, known now or when they are read."""
         return self.targets is not None
 
-    @property
-    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
-        """What scores compare with: labels or tags; None where there are neither."""
-        return self.labels if self.tags is None else self.tags
-
     def name(self, i: int) -> str:
         """What sample i is called: its path, or its number in the data it came from."""
         return str(i) if self.paths is None else self.paths[i]
@@ -90,6 +110,62 @@ class Items(ABC):
     def label(self, i: int) -> int:
         """The label of sample i, or NO_LABEL."""
         return NO_LABEL if self.labels is None else int(self.labels[i])
+
+
+class Listed(Items):
+    """Samples that their kind reads from what a list holds, when they are asked for.
+
+    Args:
+        raw: what ``kind.read`` takes, by number.
+        kind: what a sample is.
+        names: what each is called, where that is not its number.
+    """
+
+    def __init__(
+        self, raw: Any, kind: Kind, names: Sequence[str] | None = None
+    ) -> None:
+        self.raw, self.kind, self.names = raw, kind, names
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    def name(self, i: int) -> str:
+        """Its name, or its number."""
+        return str(i) if self.names is None else self.names[i]
+
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
+        """Sample i and its label."""
+        return self.kind.read(self.raw[i]), self.label(i)
+
+
+class Stored(Items):
+    """Samples that are rows of one tensor.
+
+    Args:
+        samples: the tensor.
+        kind: what a sample is.
+        numbers: of each in the data that they came from; None: in their order.
+    """
+
+    def __init__(
+        self,
+        samples: Shaped[Tensor, "n ..."],
+        kind: Kind,
+        numbers: Sequence[int] | None = None,
+    ) -> None:
+        self.samples, self.kind, self.numbers = samples, kind, numbers
+        self.ready = samples, {}
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def name(self, i: int) -> str:
+        """Its number in the whole data."""
+        return str(i if self.numbers is None else self.numbers[i])
+
+    def read(self, i: int) -> tuple[Shaped[Tensor, "..."], int]:
+        """Sample i and its label."""
+        return self.samples[i], self.label(i)
 
 
 @dataclass(frozen=True)
@@ -103,52 +179,37 @@ class Read:
     parallel: bool = True  # other people's code is read in this process alone
     origin: Origin = field(default_factory=Origin)
     takes: frozenset[str] = frozenset()
-    """Settings that these data know, though their kind of sample does not."""
+    """Settings that are used for these data, though not for others of their kind."""
 
 
-class Source(ABC):
-    """Samples of one kind by number; ``Resident`` or ``Streamed``.
+class Source(Described, ABC):
+    """Samples of one kind by number, in batches; ``Resident`` or ``Streamed``.
 
     Attributes:
         name: what the data are called in logs.
         kind: what a sample is.
-        other: where samples are pairs, the second of each, in the same order; what
-            else is said here is about the first.
+        shape: of one sample's tensor: an image's channels, height and width.
+        labels: one class number per sample, or None; for evaluation only.
+        tags: where an image may show several classes: 1 where it shows the class, 0
+            where not, -1 where that is not known. There are no ``labels`` then.
+        targets: what scores compare with, labels or tags.
         scores: where samples are pairs, how alike people find the two; such pairs are
             to be scored by, not to be learned from as if they were the same.
         quantities: a number per sample to predict, such as a price; for evaluation
             only, and where there are no ``labels``.
-        labels: one class number per sample, or None; for evaluation only.
-        tags: where an image may show several classes: 1 where it shows the class, 0
-            where not, -1 where that is not known. There are no ``labels`` then.
         class_names: what the numbers, or the columns of ``tags``, mean; empty when
             there are neither.
         paths: each sample's file, relative to the folder read, or None.
+        other: where samples are pairs, the second of each, in the same order; what
+            else is said here is about the first.
         unreadable: the files (or numbers) left out or replaced, with the reason.
         origin: which data the samples are a part of.
     """
 
     name: str
-    kind: Kind
     other: "Source | None" = None
-    scores: Float[Tensor, " n"] | None = None
-    quantities: Float[Tensor, " n"] | None = None
-    origin: Origin = Origin()
-    labels: Int[Tensor, " n"] | None
-    tags: Int8[Tensor, "n c"] | None = None
-    class_names: tuple[str, ...]
-    paths: tuple[str, ...] | None
     unreadable: dict[str, str]
-
-    @property
-    def targets(self) -> Int[Tensor, " n"] | Int8[Tensor, "n c"] | None:
-        """What scores compare with: labels or tags; None where there are neither."""
-        return self.labels if self.tags is None else self.tags
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one sample's tensor: an image's channels, height and width."""
-        return self.kind.shape
+    origin: Origin = Origin()
 
     @property
     @abstractmethod
@@ -159,7 +220,6 @@ class Source(ABC):
     def __len__(self) -> int:
         """How many samples there are."""
 
-    @abstractmethod
     def batches(
         self,
         index_batches: Iterable[Int[Tensor, " _"]],
@@ -171,8 +231,9 @@ class Source(ABC):
         Streamed samples read ``index_batches`` ahead: count the batches that came back,
         not those requested.
         """
+        for (batch,) in self.read_sides(1, index_batches, torch.device(device)):
+            yield batch
 
-    @abstractmethod
     def pairs(
         self,
         index_batches: Iterable[Int[Tensor, " _"]],
@@ -180,6 +241,17 @@ class Source(ABC):
         device: torch.device | str = "cpu",
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """The same, of both sides; where there is an ``other``."""
+        batches = self.read_sides(2, index_batches, torch.device(device))
+        yield from ((first, other) for first, other in batches)
+
+    @abstractmethod
+    def read_sides(
+        self,
+        n_sides: int,
+        index_batches: Iterable[Int[Tensor, " _"]],
+        device: torch.device,
+    ) -> Iterator[list[Tensor]]:
+        """The requested batches: of the samples, or of both sides of pairs."""
 
 
 def collate(
@@ -203,3 +275,8 @@ def collate(
 def name_sample(items: Items, i: int) -> str:
     """Sample i as a person can find it: its path, or its number in the whole data."""
     return items.name(i) if items.paths else f"{items.kind.word} {items.name(i)}"
+
+
+def row_names(items: Items) -> Sequence[str]:
+    """What to call each sample: its path, or its number in the data it came from."""
+    return items.paths or [items.name(i) for i in range(len(items))]

@@ -5,14 +5,15 @@ when the hash of its name (a file's path below the folder, an array's row number
 in the lowest tenth. So the parts never overlap, are the same on every machine, and an
 image keeps its part when others are added. With two images or more, each part has at
 least one. Without labels there is nothing to score, and all images are for training.
+Generated sets have as many samples of either part as they are asked for.
 """
 
 import hashlib
 import os
-import unicodedata
+from collections.abc import Sequence
 
 from ..errors import DataError, SettingError, unknown
-from ._load_request import Request
+from ._load_request import Request, compose
 
 SPLITS = ("train", "test", "all")
 HOLD_OUT = ("auto", "tenth", "nothing")
@@ -26,8 +27,17 @@ def split_names(
     *,
     labeled: bool,
     word: str = "image",
+    parts: Sequence[str] = (),
 ) -> tuple[list[int], int]:
     """Positions of the names that belong to a part, and how many are held out in all.
+
+    Args:
+        names: Of all samples.
+        request: Which part is asked for.
+        what: What the data are called.
+        labeled: Whether they have labels to score by.
+        word: What a sample is called.
+        parts: "train", "test" or neither for each, where the data say so.
 
     >>> names = [str(i) for i in range(1000)]
     >>> test, n = split_names(names, Request("test"), "an array", labeled=True)
@@ -36,7 +46,14 @@ def split_names(
     (104, 104, True)
     >>> len(split_names(names, Request("train"), "an array", labeled=False)[0])
     1000
+    >>> parts = ["train", "test", ""]
+    >>> split_names(names[:3], Request("test"), "an array", labeled=True, parts=parts)
+    ([1], 1)
     """
+    if parts:
+        wanted = ("train", "test") if request.split == "all" else (request.split,)
+        rows = [i for i, part in enumerate(parts) if part in wanted]
+        return rows, sum(part == "test" for part in parts)
     if request.split == "all":
         return list(range(len(names))), 0
     if len(names) < 2:
@@ -62,19 +79,49 @@ def split_names(
     return [i for i in range(len(names)) if (i in test) == is_test], len(test)
 
 
-def own_part(n_train: int, n: int, split: str) -> tuple[list[int], int]:
-    """The rows of a part of data with a test part of their own, and how many it has.
+def own_parts(n_train: int | None, n: int) -> list[str]:
+    """The part of each of n samples, the first of which are for training.
 
-    >>> own_part(3, 5, "test")
-    ([3, 4], 2)
+    >>> own_parts(2, 3), own_parts(None, 3)
+    (['train', 'train', 'test'], [])
     """
-    rows = {"train": range(n_train), "test": range(n_train, n), "all": range(n)}
-    return [*rows[split]], n - n_train
+    return [] if n_train is None else ["train"] * n_train + ["test"] * (n - n_train)
+
+
+def count_parts(
+    request: Request, train: int, test: int, *, one_in: int
+) -> tuple[int, int]:
+    """How many samples are of the training part, and how many of the test part.
+
+    Args:
+        request: Which part, and how many samples, if that is said.
+        train: Samples of the training part otherwise.
+        test: Samples of the test part.
+        one_in: Of the samples of both, one in so many is of the test part.
+
+    >>> count_parts(Request("all", n=10), 6000, 1000, one_in=5)
+    (8, 2)
+    """
+    n = request.n or {"train": train, "test": test, "all": train + test}[request.split]
+    n_test = {"train": 0, "test": n, "all": n // one_in}[request.split]
+    return n - n_test, n_test
+
+
+def draw_parts(
+    request: Request, train: int, test: int, *, one_in: int
+) -> list[tuple[int, int]]:
+    """The same with a seed each, where the test part has draws of its own.
+
+    >>> draw_parts(Request("all", n=10, seed=3), 6000, 1000, one_in=5)
+    [(8, 6), (2, 7)]
+    """
+    counts = count_parts(request, train, test, one_in=one_in)
+    return [(n, 2 * request.seed + part) for part, n in enumerate(counts) if n]
 
 
 def hash_name(name: str) -> float:
     """A name as a number in [0, 1); composed and decomposed accents are one name."""
-    raw = os.fsencode(unicodedata.normalize("NFC", name))
+    raw = os.fsencode(compose(name))
     return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "big") / 2**64
 
 

@@ -16,7 +16,7 @@ from itertools import chain, islice
 from typing import final
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Int
 from torch import Tensor
 from torch.utils.data import Dataset
 
@@ -58,10 +58,8 @@ class Streamed(Source):
         max_bad_fraction: float = 0.2,
         notes: tuple[Note, ...] = (),
     ):
-        self.items, self.name, self.kind = items, name, items.kind
-        self.labels, self.class_names = items.labels, items.class_names
-        self.tags, self.paths, self.scores = items.tags, items.paths, items.scores
-        self.quantities = items.quantities
+        self.items, self.name = items, name
+        self.copy_facts(items)
         if workers is None:
             workers, _ = choose_workers(None, items.n_bytes)
         self.workers = workers
@@ -86,36 +84,18 @@ class Streamed(Source):
     def __len__(self) -> int:
         return len(self.items)
 
-    def batches(
+    def read_sides(
         self,
+        n_sides: int,
         index_batches: Iterable[Int[Tensor, " _"]],
-        *,
-        device: torch.device | str = "cpu",
-    ) -> Iterator[Shaped[Tensor, "_ ..."]]:
-        """The requested batches, in that order, on ``device``."""
-        for batch in self._read(Fetch([self.items]), index_batches, device):
-            yield batch[0]
-
-    def pairs(
-        self,
-        index_batches: Iterable[Int[Tensor, " _"]],
-        *,
-        device: torch.device | str = "cpu",
-    ) -> Iterator[tuple[Tensor, Tensor]]:
-        """The same, of both sides."""
-        assert self.items.other is not None
-        fetch = Fetch([self.items, self.items.other])
-        batches = self._read(fetch, index_batches, device)
-        yield from ((first, other) for first, other in batches)
-
-    def _read(
-        self,
-        fetch: "Fetch",
-        index_batches: Iterable[Int[Tensor, " _"]],
-        device: torch.device | str,
+        device: torch.device,
     ) -> Iterator[list[Tensor]]:
-        """The requested batches of each side."""
-        on_cuda = torch.device(device).type == "cuda"
+        """The requested batches, of one side or both."""
+        sides = [self.items]
+        if n_sides == 2:
+            assert self.items.other is not None
+            sides.append(self.items.other)
+        on_cuda = device.type == "cuda"
         requests: deque[tuple[list[int], int]] = deque()
 
         def request() -> Iterator[list[int]]:
@@ -129,7 +109,7 @@ class Streamed(Source):
         if not first:
             return
         pieces = read_pieces(
-            fetch,
+            Fetch(sides),
             chain(first, asked),
             workers=self.workers,
             ahead=self._pieces_ahead(batch_size=requests[0][1]),
@@ -163,6 +143,7 @@ class Streamed(Source):
         return max(2, min(of_two_batches, free_shared_bytes() // each))
 
     def _count(self, index: list[int], bad: dict[int, str]) -> None:
+        """Log samples that cannot be read, once each; too many of them are an error."""
         self._seen[[*index, *bad]] = True
         for i, why in bad.items():
             path = name_sample(self.items, i)

@@ -2,13 +2,14 @@
 
 from bisect import bisect
 from itertools import accumulate
+from typing import Any
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from ._load_request import Request
-from ._sources import NO_LABEL, Items
+from ._load_request import Origin, Request
+from ._sources import NO_LABEL, PER_SAMPLE, Items, Read
 from ._split import split_names
 
 
@@ -17,27 +18,12 @@ class Subset(Items):
 
     def __init__(self, items: Items, rows: list[int]):
         self.items, self.rows = items, rows
-        self.kind, self.class_names = items.kind, items.class_names
+        self.copy_facts(items, torch.tensor(rows, dtype=torch.long))
         if items.other is not None:
             self.other = Subset(items.other, rows)
-        if items.scores is not None:
-            self.scores = items.scores[torch.tensor(rows, dtype=torch.long)]
-        if items.quantities is not None:
-            self.quantities = items.quantities[torch.tensor(rows, dtype=torch.long)]
-        if items.labels is not None:
-            self.labels = items.labels[torch.tensor(rows, dtype=torch.long)]
-        if items.tags is not None:
-            self.tags = items.tags[torch.tensor(rows, dtype=torch.long)]
-        if items.paths is not None:
-            self.paths = tuple(items.paths[i] for i in rows)
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    @property
-    def labeled(self) -> bool:
-        """As the set they are chosen from."""
-        return self.items.labeled
 
     def name(self, i: int) -> str:
         """As in the set they are chosen from."""
@@ -75,16 +61,11 @@ class Joined(Items):
         self.kind, self.class_names = sets[0].kind, sets[0].class_names
         others = [items.other for items in sets if items.other is not None]
         self.other = Joined(others) if len(others) == len(sets) else None
-        labels = [items.labels for items in sets if items.labels is not None]
-        scores = [items.scores for items in sets if items.scores is not None]
-        tags = [items.tags for items in sets if items.tags is not None]
+        for what in PER_SAMPLE:
+            known = [getattr(items, what) for items in sets]
+            if all(part is not None for part in known):
+                setattr(self, what, torch.cat(known))
         paths = [items.paths for items in sets if items.paths is not None]
-        if len(labels) == len(sets):
-            self.labels = torch.cat(labels)
-        if len(scores) == len(sets):
-            self.scores = torch.cat(scores)
-        if len(tags) == len(sets):
-            self.tags = torch.cat(tags)
         if len(paths) == len(sets):
             self.paths = tuple(path for part in paths for path in part)
 
@@ -102,14 +83,17 @@ def join(sets: list[Items]) -> Items:
     return sets[0] if len(sets) == 1 else Joined(sets)
 
 
-def split_items(items: Items, request: Request, what: str) -> tuple[Items, int]:
-    """One part of items, and how many are held out; numbers stand for their names."""
-    names = [str(i) for i in range(len(items))]
+def read_part(
+    name: str, items: Items, request: Request, mark: str, parent: str = "", **about: Any
+) -> Read:
+    """One part of items without a test part of their own; their numbers decide."""
     rows, n_held_out = split_names(
-        names,
+        [str(i) for i in range(len(items))],
         request,
-        what,
+        name,
         labeled=items.labeled or items.other is not None,
         word=items.kind.word,
     )
-    return (Subset(items, rows) if len(rows) < len(items) else items), n_held_out
+    part = Subset(items, rows) if len(rows) < len(items) else items
+    origin = Origin(mark, parent, n_held_out, own_test=False)
+    return Read(name, part, origin=origin, **about)

@@ -13,11 +13,11 @@ The target is a column of classes, or of numbers to predict, for evaluation only
 is held out by the hash of its cells, so the same row is never in both parts.
 """
 
-import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,11 @@ from torch import Tensor
 from ..errors import DataError, SettingError, suggest
 from ..words import count, join_most
 from ._load_request import Note, Origin, Request, check_unreadable
+from ._marks import Mark
 from ._row import UNREAD, Column, Row, clean, fit_column, to_category, to_number
 from ._sentences import FIRST
-from ._sources import NO_LABEL, Items, Read
-from ._split import own_part, split_names
+from ._sources import NO_LABEL, Read, Stored
+from ._split import own_parts, split_names
 from ._tables import READERS, is_text, open_table
 
 TARGETS = ("target", "label", "labels", "class", "y")
@@ -87,29 +88,6 @@ class Target:
         return None
 
 
-class TableRows(Items):
-    """Some rows of a table."""
-
-    kind: Row
-
-    def __init__(
-        self, kind: Row, values: Float[Tensor, "n d"], numbers: Sequence[int]
-    ) -> None:
-        self.kind, self.values, self.numbers = kind, values, numbers
-        self.ready = values, {}
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def name(self, i: int) -> str:
-        """Its number in the whole table."""
-        return str(self.numbers[i])
-
-    def read(self, i: int) -> tuple[Float[Tensor, " d"], int]:
-        """Row i and its label."""
-        return self.values[i], self.label(i)
-
-
 def are_table_rows(data: Any, request: Request) -> bool:
     """Whether data are to be read as rows of a table: as asked, or as they look.
 
@@ -155,14 +133,19 @@ def read_cells(cells: Cells, request: Request) -> Read:
         rows = [k for k in rows if given[k]]
     notes = describe_target(target, n_whole - len(rows))
     keys = ["\0".join(str(cells.columns[n][k]) for n in sorted(told_by)) for k in rows]
-    labeled = given is not None
-    n_train = None
-    if cells.n_train is not None:
-        n_train = sum(k < cells.n_train for k in rows)
-    chosen, n_held_out = split_rows(keys, request, cells.name, labeled, n_train)
+    parts = own_parts(cells.n_train, len(cells.places))
+    split = partial(
+        split_names,
+        keys,
+        what=cells.name,
+        labeled=given is not None,
+        word=Row.word,
+        parts=[parts[k] for k in rows if parts],
+    )
+    chosen, n_held_out = split(request)
     if known is None:
         part = replace(request, split="train" if len(rows) > 1 else "all")
-        learned, _ = split_rows(keys, part, cells.name, labeled, n_train)
+        learned, _ = split(part)
         apart = None if target is None else target.name
         known, more = fit_row(cells, names, [rows[k] for k in learned], apart)
         notes += more
@@ -174,15 +157,15 @@ def read_cells(cells: Cells, request: Request) -> Read:
             notes += (Note("left out", text),)
     numbers = [rows[k] for k in chosen]
     values, strange = read_values(cells, known, numbers)
-    items = TableRows(known, values, numbers)
+    items = Stored(values, known, numbers)
     if target is not None and target.classes is not None:
-        items.labels, items.class_names = number_classes(target.classes, numbers)
+        items.labels, items.class_names = number_targets(target.classes, numbers)
     if target is not None and target.numbers is not None:
         items.quantities = torch.tensor([target.numbers[k] for k in numbers])
-    mark, own_test = mark_cells(cells, target), n_train is not None
+    mark, own_test = mark_cells(cells, target), cells.n_train is not None
     origin = Origin(mark, cells.parent, n_held_out, own_test=own_test)
-    about = (*notes, *strange)
-    return Read(cells.name, items, cells.broken, about, parallel=False, origin=origin)
+    notes += strange
+    return Read(cells.name, items, cells.broken, notes, parallel=False, origin=origin)
 
 
 def open_cells(data: Any) -> Cells:
@@ -318,7 +301,7 @@ def describe_target(target: Target | None, n_unlabeled: int) -> tuple[Note, ...]
         what = f"{target.name!r} is a number to predict."
     notes: tuple[Note, ...] = (Note("size", what),)
     if n_unlabeled:
-        were = "1 row was" if n_unlabeled == 1 else f"{n_unlabeled:,} rows were"
+        were = count(n_unlabeled, "row was", "rows were")
         text = f"{were} left out without a {target.name!r}: --no-labels trains on all."
         notes += (Note("left out", text),)
     return notes
@@ -361,21 +344,8 @@ def leave_out_broken(cells: Cells, names: list[str], request: Request) -> list[i
     return rows
 
 
-def split_rows(
-    keys: list[str],
-    request: Request,
-    name: str,
-    labeled: bool,
-    n_train: int | None = None,
-) -> tuple[list[int], int]:
-    """The places of the rows of a part, and how many are held out in all."""
-    if n_train is not None:
-        return own_part(n_train, len(keys), request.split)
-    return split_names(keys, request, name, labeled=labeled, word=Row.word)
-
-
 def fit_row(
-    cells: Cells, names: list[str], rows: list[int], target: str | None
+    cells: Cells, names: list[str], rows: Sequence[int], target: str | None
 ) -> tuple[Row, tuple[Note, ...]]:
     """What a row is, by the training rows, and what to know about it."""
     columns, left_out, n_texts = [], [], 0
@@ -430,12 +400,12 @@ def read_values(
     return values, (Note("left out", f"{UNREAD}: {join_most(strange)}."),)
 
 
-def number_classes(
+def number_targets(
     classes: Sequence[str | None], rows: Sequence[int]
 ) -> tuple[Int[Tensor, " n"], tuple[str, ...]]:
     """A number per row, and the classes' names: numbers by size, words in order.
 
-    >>> number_classes(["10", "9", None], [0, 1, 2])
+    >>> number_targets(["10", "9", None], [0, 1, 2])
     (tensor([ 1,  0, -1]), ('9', '10'))
     """
     names = {name for name in classes if name is not None}
@@ -451,12 +421,12 @@ def number_classes(
 
 def mark_cells(cells: Cells, target: Target | None) -> str:
     """A short mark of all cells but the target's, and one of the target's."""
-    apart = None if target is None else target.name
-    values, labels = (hashlib.blake2b(digest_size=8) for _ in range(2))
+    mark = Mark()
     for name in sorted(cells.columns):
         text = "\0".join([name, *map(str, cells.columns[name]), "\1"])
-        (labels if name == apart else values).update(text.encode(errors="replace"))
-    return values.hexdigest() + (f"+{labels.hexdigest()}" if apart else "")
+        apart = target is not None and name == target.name
+        (mark.add_labels if apart else mark.add)(text.encode(errors="replace"))
+    return str(mark)
 
 
 def list_names(names: Iterable[str]) -> str:

@@ -28,7 +28,7 @@ from ._load_request import explain_unreadable
 MARKS = (",", ";", "\t")  # that part cells; the first that a header has is it
 DECIMAL = re.compile(r"\s*[-+]?\d+,\d+\s*")
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-Row = tuple[str, tuple[Any, ...]]
+Line = tuple[str, tuple[Any, ...]]
 """Where it is ("line 3"), and its cells in the order of the columns."""
 
 
@@ -38,7 +38,7 @@ class Table:
 
     path: Path
     names: tuple[str, ...]
-    rows: Iterable[Row] = ()
+    rows: Iterable[Line] = ()
     broken: dict[str, str] = field(default_factory=dict)
     """Why lines were left out; complete after the last row."""
     n_blank: int = 0
@@ -47,7 +47,7 @@ class Table:
     """Names that later lines of a .jsonl file have and the first has not, in order;
     complete after the last row."""
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[Line]:
         return iter(self.rows)
 
     def find_column(
@@ -142,7 +142,7 @@ def open_lines(path: Path) -> Table:
     """One column, without a name in the file."""
     table = Table(path, ("text",))
 
-    def read() -> Iterator[Row]:
+    def read() -> Iterator[Line]:
         with open_text(path) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
@@ -160,10 +160,10 @@ def open_csv(path: Path) -> Table:
     Where semicolons part cells, 0,5 is a number: so spreadsheets write in half the
     world.
     """
-    mark, head = read_header(path)
+    mark, head = read_csv_header(path)
     table = Table(path, tuple(name.strip() for name in head))
 
-    def read() -> Iterator[Row]:
+    def read() -> Iterator[Line]:
         with open_text(path) as file:
             lines = csv.reader(file, delimiter=mark, strict=True)
             next(lines, None)
@@ -194,7 +194,7 @@ def open_csv(path: Path) -> Table:
     return table
 
 
-def read_header(path: Path) -> tuple[str, list[str]]:
+def read_csv_header(path: Path) -> tuple[str, list[str]]:
     """What parts the cells of a file, and what its first line says."""
     marks, head = ("\t",) if path.suffix.lower() == ".tsv" else MARKS, []
     for mark in marks:
@@ -253,7 +253,7 @@ def open_jsonl(path: Path) -> Table:
         break
     table.broken.clear()
 
-    def read_cells() -> Iterator[Row]:
+    def read_cells() -> Iterator[Line]:
         for line, item in read():
             if not item.keys() <= {*table.names}:
                 others = (name for name in item if name not in table.names)
@@ -276,7 +276,7 @@ def open_parquet(path: Path) -> Table:
         why = str(cause).rstrip(".")
         raise DataError(f"{str(path)!r} cannot be read: {why}.") from None
 
-    def read() -> Iterator[Row]:
+    def read() -> Iterator[Line]:
         number = 0
         try:
             with parquet.ParquetFile(path) as file:

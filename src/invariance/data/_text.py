@@ -9,7 +9,7 @@ string, which travels in the encoder's file.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import torch
@@ -30,6 +30,7 @@ LEARNED_FROM = 1_000_000
 """Sentences that the tokenizer learns from, at most."""
 WORDS = 2048
 """Columns of a bag of words, at most."""
+NO_CAPTION = -1  # in place of every token of a caption that an image does not have
 
 
 @final
@@ -193,6 +194,69 @@ class Text(Kind):
 
     def __repr__(self) -> str:
         return f"Text({self.vocabulary} tokens, {self.length} per sentence)"
+
+
+class Captions(Kind):
+    """Several sentences about one thing, of which a view shows one.
+
+    Args:
+        text: How a sentence is read.
+        most: Sentences per sample; those that one has not are NO_CAPTION throughout.
+
+    >>> captions = Captions(Text.fit(["a dog", "a cat"]), most=2)
+    >>> tokens = captions.read(["a dog"])
+    >>> tokens.shape, captions.show(tokens)
+    (torch.Size([2, 16]), 'a dog')
+    """
+
+    name = "captions"
+    word = "caption"
+    baseline = "bag of words"
+    dtype = torch.long
+    views = "one_caption"
+
+    def __init__(self, text: Text | Mapping[str, Any], most: int) -> None:
+        if not isinstance(text, Text):
+            text = Text(**{k: v for k, v in text.items() if k != "name"})
+        super().__init__((most, text.length))
+        self.text, self.most = text, most
+        self.encoder = text.encoder
+
+    @property
+    def seen(self) -> Text:
+        """One sentence."""
+        return self.text
+
+    @property
+    def shape_words(self) -> str:
+        """The length of one in sentences to people, and how many there are."""
+        each = f", {self.most} of each image at most" if self.most > 1 else ""
+        return f"{self.text.shape_words}{each}"
+
+    def read(self, raw: Any) -> Int64[Tensor, "most length"]:
+        """A sentence, or the first few of several."""
+        several = [raw] if isinstance(raw, str) else list(raw)[: self.most]
+        if not several:
+            raise DataError("no caption")
+        tokens = torch.full(self.shape, NO_CAPTION)
+        tokens[: len(several)] = torch.stack([self.text.read(one) for one in several])
+        return tokens
+
+    def plain(self, batch: Int64[Tensor, "n most length"]) -> Float[Tensor, "n e"]:
+        """A bag of the words of all sentences."""
+        n, most, length = batch.shape
+        present = (batch[:, :, :1] != NO_CAPTION).float()
+        rows = batch.masked_fill(batch == NO_CAPTION, self.text.pad).view(-1, length)
+        return (self.text.plain(rows).view(n, most, -1) * present).sum(1)
+
+    def show(self, sample: Int64[Tensor, "..."]) -> str:
+        """All sentences, or the one of a view."""
+        rows = sample.view(-1, sample.shape[-1])
+        return " / ".join(self.text.show(row) for row in rows if row[0] != NO_CAPTION)
+
+    def describe(self) -> dict[str, Any]:
+        """How a sentence is read, and how many there are."""
+        return {"name": self.name, "text": self.text.describe(), "most": self.most}
 
 
 def train_tokenizer(sentences: Sequence[str], vocabulary: int) -> Any:

@@ -170,7 +170,7 @@ def explain_lost_pieces(pieces: Iterator[Any]) -> Iterator[Any]:
 
 
 def keep(piece: Any) -> Any:
-    """The piece as it is; a function, because workers may have to be told by name."""
+    """The piece as it is; a function, as a started process imports it by its name."""
     return piece
 
 

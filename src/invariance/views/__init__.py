@@ -44,16 +44,15 @@ from ._device_views import DeviceViews
 from ._draws import Draws
 from ._graph_changes import DropNodes, MaskAttributes, OneOf, PerturbEdges, Subgraph
 from ._lazy_view import LazyView, LazyViews
-from ._masking import HideTokens
 from ._parameters import draw_parameters
 from ._pgd import PGD
 from ._pixels import GaussianNoise, Normalize, UniformNoise
 from ._recipes import KINDS_OF, RECIPES, byol, evaluation, multi_crop, simclr, weak
 from ._sometimes import Sometimes
 from ._strengths import name_operation, weaken
+from ._tokens import DropWords, HideTokens
 from ._transform import Transform, transform
 from ._view_set import ViewSet, to_unit_interval
-from ._words import DropWords
 
 __all__ = [
     "KINDS_OF",

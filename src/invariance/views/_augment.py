@@ -25,10 +25,12 @@ class Operation(ABC):
     draws), `apply` turns images and parameters into images. The two are apart so that
     parameters can be looked at, kept, or handed to another library for comparison.
     Images are float, n c h w, in [0, 1]; they are never changed in place. An operation
-    on samples of any shape has ``images_only = False``.
+    on samples of any shape has ``images_only = False``; one that draws as much as the
+    samples hold has ``draws_on_device = True``, and draws where the samples are.
     """
 
     images_only: ClassVar[bool] = True
+    draws_on_device: ClassVar[bool] = False
 
     @abstractmethod
     def draw(self, draws: Draws, shape: Shape) -> Any:
@@ -40,6 +42,7 @@ class Operation(ABC):
 
     def __call__(self, images: Any, draws: Draws) -> Shaped[Tensor, "n ..."]:
         """Draw, then apply."""
+        draws = draws.to(images.device) if self.draws_on_device else draws
         return self.apply(images, self.draw(draws, images.shape))
 
 

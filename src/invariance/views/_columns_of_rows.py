@@ -52,6 +52,7 @@ class RedrawColumns(Operation):
     """
 
     images_only: ClassVar[bool] = False
+    draws_on_device: ClassVar[bool] = True
     share: Number = 0.6
     rows: Rows = field(kw_only=True, repr=False, compare=False)
 
@@ -82,10 +83,6 @@ class RedrawColumns(Operation):
         drawn = self.rows.to(images).gather(0, places)
         return torch.where(chosen, drawn, images)
 
-    def __call__(self, images: Rows, draws: Draws) -> Rows:
-        """Draw where the rows are, then apply."""
-        return self.apply(images, self.draw(draws.to(images.device), images.shape))
-
 
 @dataclass(frozen=True)
 class HideColumns(Operation):
@@ -102,6 +99,7 @@ class HideColumns(Operation):
     """
 
     images_only: ClassVar[bool] = False
+    draws_on_device: ClassVar[bool] = True
     share: Number
     blank: tuple[Number, ...]
 
@@ -116,10 +114,6 @@ class HideColumns(Operation):
         """The rows with these columns hidden."""
         hidden = parameters.to(images.device, non_blocking=True)
         return torch.where(hidden, numbers(self.blank, images), images)
-
-    def __call__(self, images: Rows, draws: Draws) -> Rows:
-        """Draw where the rows are, then apply."""
-        return self.apply(images, self.draw(draws.to(images.device), images.shape))
 
 
 def check_share(share: Number) -> None:

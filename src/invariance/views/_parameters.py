@@ -15,7 +15,7 @@ from ._augment import PerImage, Shape
 from ._blur import GaussianBlur
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
-from ._crop import RandomResizedCrop, Resize
+from ._crop import RandomResizedCrop, Resize, height_width
 from ._draws import Draws
 from ._sometimes import Sometimes
 from ._view_set import ViewSet
@@ -122,6 +122,5 @@ def angles(degrees: PerImage) -> Named:
 def shape_after(operation: object, shape: Shape) -> Shape:
     """The shape of the batch once the operation is done."""
     if isinstance(operation, RandomResizedCrop | Resize):
-        size = operation.size
-        return (*shape[:2], *(size if isinstance(size, tuple) else (size, size)))
+        return (*shape[:2], *height_width(operation.size))
     return shape

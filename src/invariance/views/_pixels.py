@@ -26,13 +26,35 @@ from ._augment import (
 from ._draws import Draws
 
 
-@dataclass(frozen=True)
-class GaussianNoise(Operation):
-    """Normal noise with a standard deviation drawn from `sigma`, then clamped.
+class Noise(Operation):
+    """Numbers added to every value of a sample; parameters are these numbers.
 
-    Parameters are the noise itself, already multiplied by its standard deviation. For
-    samples other than images there is nothing to clamp to, and `spread` says how far
-    each entry of their first axis spreads: sigma is a share of that.
+    `clip` clamps to [0, 1], where pixels end. For samples other than images, `spread`
+    says how far each entry of their first axis spreads: noise is measured by that.
+    """
+
+    images_only: ClassVar[bool] = False
+    draws_on_device: ClassVar[bool] = True
+    clip: bool
+    spread: tuple[Number, ...]
+
+    def scale(self, noise: Float[Tensor, "n ..."]) -> Float[Tensor, "n ..."]:
+        """Noise of spread 1 at the spread of the samples."""
+        if not self.spread:
+            return noise
+        return noise * numbers(self.spread, noise).view(-1, *[1] * (noise.ndim - 2))
+
+    def apply(
+        self, images: Float[Tensor, "n ..."], parameters: Float[Tensor, "n ..."]
+    ) -> Float[Tensor, "n ..."]:
+        """The samples with the noise on them."""
+        noisy = images + parameters.to(images.device, non_blocking=True)
+        return noisy.clamp_(0, 1) if self.clip else noisy
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Noise):
+    """Normal noise with a standard deviation drawn from `sigma`.
 
     >>> import torch
     >>> from invariance.views import Draws, GaussianNoise
@@ -43,7 +65,6 @@ class GaussianNoise(Operation):
     True
     """
 
-    images_only: ClassVar[bool] = False
     sigma: Number | Range = 0.1
     clip: bool = True
     spread: tuple[Number, ...] = ()
@@ -54,35 +75,16 @@ class GaussianNoise(Operation):
     def draw(self, draws: Draws, shape: Shape) -> Float[Tensor, "n ..."]:
         """The noise of each sample."""
         sigma = between(draws.uniform(1)[:, 0], self._range())
-        noise = draws.image_noise(shape[1:])
-        if self.spread:
-            spread = numbers(self.spread, noise)
-            noise = noise * spread.view(-1, *[1] * (len(shape) - 2))
+        noise = self.scale(draws.image_noise(shape[1:]))
         return noise * sigma.view(-1, *[1] * (len(shape) - 1))
-
-    def apply(
-        self, images: Float[Tensor, "n ..."], parameters: Float[Tensor, "n ..."]
-    ) -> Float[Tensor, "n ..."]:
-        """The samples with the noise on them."""
-        noisy = images + parameters.to(images.device, non_blocking=True)
-        return noisy.clamp_(0, 1) if self.clip else noisy
-
-    def __call__(
-        self, images: Float[Tensor, "n ..."], draws: Draws
-    ) -> Float[Tensor, "n ..."]:
-        """Draw on the samples' device: noise is as large as they are; then apply."""
-        return self.apply(images, self.draw(draws.to(images.device), images.shape))
 
     def _range(self) -> Range:
         return self.sigma if isinstance(self.sigma, tuple) else (self.sigma, self.sigma)
 
 
 @dataclass(frozen=True)
-class UniformNoise(Operation):
-    """Even noise from 0 to `width`; of images, with `clip`, clamped to [0, 1].
-
-    `spread` says how far each entry of a sample's first axis spreads: the width is a
-    share of that.
+class UniformNoise(Noise):
+    """Even noise from 0 to `width`.
 
     >>> import torch
     >>> from invariance.views import Draws, UniformNoise
@@ -92,7 +94,6 @@ class UniformNoise(Operation):
     (True, [0.5, 2.0])
     """
 
-    images_only: ClassVar[bool] = False
     width: Number = 0.4
     spread: tuple[Number, ...] = ()
     clip: bool = False
@@ -106,24 +107,7 @@ class UniformNoise(Operation):
         noise = draws.uniform(math.prod(shape[1:])).reshape(
             len(draws.samples), *shape[1:]
         )
-        if self.spread:
-            noise = noise * numbers(self.spread, noise).view(
-                -1, *[1] * (len(shape) - 2)
-            )
-        return noise * self.width
-
-    def apply(
-        self, images: Float[Tensor, "n ..."], parameters: Float[Tensor, "n ..."]
-    ) -> Float[Tensor, "n ..."]:
-        """The samples with the noise on them."""
-        noisy = images + parameters.to(images.device, non_blocking=True)
-        return noisy.clamp_(0, 1) if self.clip else noisy
-
-    def __call__(
-        self, images: Float[Tensor, "n ..."], draws: Draws
-    ) -> Float[Tensor, "n ..."]:
-        """Draw on the samples' device: noise is as large as they are; then apply."""
-        return self.apply(images, self.draw(draws.to(images.device), images.shape))
+        return self.scale(noise) * self.width
 
 
 @dataclass(frozen=True)

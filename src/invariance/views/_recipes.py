@@ -20,11 +20,9 @@ from ._color_jitter import ColorJitter
 from ._columns_of_rows import HideColumns, RedrawColumns, Rows
 from ._crop import RandomResizedCrop, Resize
 from ._graph_changes import graphcl
-from ._masking import masked
-from ._one_caption import OneCaption
 from ._pixels import GaussianNoise, Normalize, UniformNoise
 from ._sometimes import Sometimes
-from ._words import DropWords
+from ._tokens import DropWords, OneCaption, masked
 
 SMALL = 64
 """Images up to this many pixels are small: weaker colors, no blur."""

@@ -22,6 +22,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from ._affine import RandomRotation, both_ways
+from ._augment import Range
 from ._blur import GaussianBlur, tenth
 from ._coin_flips import RandomGrayscale, RandomHorizontalFlip, RandomSolarize
 from ._color_jitter import ColorJitter
@@ -205,7 +206,7 @@ def _read_numbers(operation: Any, shape: tuple[int, int, int]) -> tuple[float, .
     return ()
 
 
-def _spread(low_high: tuple[float, float]) -> tuple[float, float]:
+def _spread(low_high: Range) -> tuple[float, float]:
     return float(low_high[0]), float(low_high[1] - low_high[0])
 
 
