@@ -68,8 +68,10 @@ def judge(rows: Rows) -> Verdict:
         f"{because} FlatNCE at {SMALL} less InfoNCE at {LARGE} is {matches} points "
         f"(95 % interval {matches.low:.1f} to {matches.high:.1f}), "
         + (
-            f"but this is not shown to be due to FlatNCE: its lead over InfoNCE at "
-            f"{SMALL}, {better} points, is within chance."
+            f"but at {SMALL} FlatNCE is behind InfoNCE, by {better} points."
+            if better.is_below_zero
+            else "but this is not shown to be due to FlatNCE: its lead over InfoNCE "
+            f"at {SMALL}, {better} points, is within chance."
             if not better.is_above_zero
             else f"but InfoNCE is not shown to suffer from the small batch: it gains "
             f"{suffers} points from the large one, at the same number of epochs."

@@ -70,9 +70,9 @@ CLAIM = Claim(
     paper="page",
     where="alignment and uniformity decomposition",
     says="Alignment alone maps everything to one point; negatives prevent that, "
-    "without the stopped gradients that BYOL and SimSiam need.",
-    run="Alignment alone, SimCLR, BYOL and SimSiam, trained in the same way. "
-    f"{SMALLER}",
+    "without the stopped gradients of BYOL and SimSiam.",
+    run="Alignment alone, SimCLR, BYOL and SimSiam, trained in the same way. That the "
+    f"last two need their stopped gradients is not tried. {SMALLER}",
     refuted_if="Alignment alone ends with spread projections, or SimCLR without.",
     sizes=list_sizes(method=METHODS, tiny={"method": (ALONE, "SimCLR")}),
     toy=EVERY_SIZE,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .._cell_training import train_in
-from .._claim import Cell, Outcome, Rows, Size, Verdict, grid
+from .._claim import Cell, Rows, Size, Verdict, grid
 from .._figures import plot_bars
 from .._small_runs import (
     SHAPES,
@@ -93,25 +93,6 @@ def tell_of_nothing_learned(rows: Rows, *arms: str) -> Verdict | None:
         "So short a training teaches neither of them anything that could be compared. "
         f"Against the encoder before training: {shown}.",
     )
-
-
-def judge_better(*differences: Spread) -> Outcome:
-    """All above zero, or one of them below, or some above and others within chance."""
-    if any(d.is_below_zero for d in differences):
-        return "does not hold"
-    above = [d.is_above_zero for d in differences]
-    if all(above):
-        return "holds"
-    return "holds within limits" if any(above) else "not decided"
-
-
-def judge_alike(difference: Spread, margin: float = ALIKE) -> Outcome:
-    """Whether the whole interval is nearer to zero than a margin, or beyond it."""
-    if -margin < difference.low and difference.high < margin:
-        return "holds"
-    if difference.low > margin or difference.high < -margin:
-        return "does not hold"
-    return "not decided"
 
 
 def draw_arms(axes: Any, rows: Rows) -> None:

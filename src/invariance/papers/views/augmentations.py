@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
     draw_arms,
-    judge_better,
     plan_on_shapes,
     show_difference,
     subtract,
@@ -30,23 +30,24 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 
 def judge(rows: Rows) -> Verdict:
-    """Views matter at all, and a crop more than a flip."""
+    """Views matter at all, and crops more than flips."""
     losses = {
         arm: subtract(rows, ALL, arm)
         for arm in dict.fromkeys(rows["arm"])
         if arm != ALL
     }
+    text = f"All augmentations against none: {show_difference(losses[NOTHING])}."
+    parts = [expect_above("views matter", losses[NOTHING])]
     if len(losses) == 1:
-        (gain,) = losses.values()
-        sentence = f"All augmentations against none: {show_difference(gain)}."
-        return Verdict(judge_better(gain), sentence)
+        return judge_parts(text, *parts)
     crop = subtract(rows, "no flip", "no crop")
     worst = max((a for a in losses if a != NOTHING), key=lambda a: losses[a].mean)
-    return Verdict(
-        judge_better(losses[NOTHING], crop),
-        f"All augmentations against none: {show_difference(losses[NOTHING])}. Without "
-        f"flips against without crops: {show_difference(crop)}. The one missed most is "
-        f"{worst.removeprefix('no ')}: {show_difference(losses[worst])}.",
+    return judge_parts(
+        f"{text} Without flips against without crops: {show_difference(crop)}. The one "
+        f"missed most is {worst.removeprefix('no ')}: "
+        f"{show_difference(losses[worst])}.",
+        *parts,
+        expect_above("crops matter more than flips", crop),
     )
 
 
@@ -60,12 +61,12 @@ CLAIM = Claim(
     paper="views",
     where="section 5.3, figure 2b",
     says="The choice of augmentations decides how good a representation is: without "
-    "any, almost nothing is learned; crops matter a lot, and flips do not.",
+    "any, almost nothing is learned, and crops matter more than flips.",
     run=f"{ON_SHAPES} SimCLR, which learns faster than the paper's instance "
     "discrimination, with the usual views of shapes, with each of their operations "
     "left out in turn, and with the image itself as every view.",
-    refuted_if="Leaving out all augmentations costs nothing, or crops are missed less "
-    "than flips.",
+    refuted_if="Neither part is shown, and all augmentations are worse than none, or "
+    "crops are missed less than flips, beyond chance.",
     sizes=plan_on_shapes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

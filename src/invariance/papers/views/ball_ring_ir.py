@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
     draw_arms,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
@@ -28,16 +28,16 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 
 def judge(rows: Rows) -> Verdict:
-    """Both are better than all of the bank."""
+    """The ball is better than all of the bank, and so is the ring."""
     gains = {
         arm: subtract(rows, arm, "all (IR)")
         for arm in dict.fromkeys(rows["arm"])
         if arm != "all (IR)"
     }
-    parts = [f"{arm}: {show_difference(gain)}" for arm, gain in gains.items()]
-    return Verdict(
-        judge_better(*gains.values()),
-        f"Against negatives from the whole bank: {', '.join(parts)}.",
+    shown = ", ".join(f"{arm} {show_difference(gain)}" for arm, gain in gains.items())
+    return judge_parts(
+        f"Against negatives from the whole bank: {shown}.",
+        *(expect_above(f"the {arm} is better", gain) for arm, gain in gains.items()),
     )
 
 
@@ -52,12 +52,13 @@ CLAIM = Claim(
     name="ball_ring_ir",
     paper="views",
     where="section 5.3, figure 2a",
-    says="Negatives from a ball or a ring around the image give better representations "
-    "than negatives from the whole memory bank.",
+    says="Negatives from a ball around the image give better representations than "
+    "negatives from the whole memory bank, and so do negatives from a ring.",
     run=f"{SMALLER} Instance discrimination with all rows of the bank as negatives, "
     "with the nearest tenth, and with that tenth without the nearest hundredth; "
     "training starts from all rows and narrows to these.",
-    refuted_if="Ball or ring is worse than all rows, beyond chance.",
+    refuted_if="Neither is shown to be better than all rows, and ball or ring is "
+    "worse, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

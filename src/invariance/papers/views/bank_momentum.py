@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
     COLUMNS,
     draw_arms,
-    judge_alike,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
@@ -31,21 +30,12 @@ def judge(rows: Rows) -> Verdict:
     """0 is as good as 0.5, and nearly 1 is worse than 0."""
     last = subtract(rows, "0.0", "0.5")
     text = f"Momentum 0 against 0.5: {show_difference(last)}."
-    if "0.98" not in rows["arm"]:
-        return Verdict(judge_alike(last), text)
-    slow = subtract(rows, "0.0", "0.98")
-    text += f" Momentum 0 against 0.98: {show_difference(slow)}."
-    alike, better = judge_alike(last), judge_better(slow)
-    if last.is_above_zero:
-        alike = "holds"  # better than as good
-    if "does not hold" in (alike, better):
-        return Verdict("does not hold", text)
-    if alike == better:
-        return Verdict(alike, text)
-    if "holds" in (alike, better):
-        half = "first" if alike == "holds" else "second"
-        return Verdict("holds within limits", f"{text} Only the {half} part shows.")
-    return Verdict("not decided", text)
+    parts = [expect_above("0 is as good as 0.5", last, least=-ALIKE)]
+    if "0.98" in rows["arm"]:
+        slow = subtract(rows, "0.0", "0.98")
+        text += f" Momentum 0 against 0.98: {show_difference(slow)}."
+        parts.append(expect_above("0.98 is worse than 0", slow))
+    return judge_parts(text, *parts)
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -63,8 +53,8 @@ CLAIM = Claim(
     "as well as the usual one (0.5), and one that averages over many (near 1) does "
     "worse.",
     run=f"{SMALLER} Instance discrimination (ir) with three momenta of the bank.",
-    refuted_if=f"Momentum 0 is worse than 0.5 by more than {ALIKE:g} points, or 0.98 "
-    "is better than 0, beyond chance.",
+    refuted_if="Neither part is shown, and momentum 0 is worse than 0.5 by more than "
+    f"{ALIKE:g} points, or 0.98 is better than 0, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
     measure=measure,

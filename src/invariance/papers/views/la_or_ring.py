@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
     draw_arms,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
@@ -29,9 +29,9 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 def judge(rows: Rows) -> Verdict:
     """Local Aggregation is better."""
     gain = subtract(rows, "Local Aggregation", "ring")
-    return Verdict(
-        judge_better(gain),
+    return judge_parts(
         f"Local Aggregation against the ring: {show_difference(gain)}.",
+        expect_above("Local Aggregation is better", gain),
     )
 
 

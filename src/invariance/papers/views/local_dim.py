@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
     draw_arms,
-    judge_better,
     plan_on_shapes,
     show_difference,
     subtract,
@@ -32,9 +32,9 @@ def judge(rows: Rows) -> Verdict:
     gain = subtract(rows, "local", "global")
     if nothing := tell_of_nothing_learned(rows, "local", "global"):
         return nothing
-    return Verdict(
-        judge_better(gain),
+    return judge_parts(
         f"Places against the whole map: {show_difference(gain)}.",
+        expect_above("places are better", gain),
     )
 
 

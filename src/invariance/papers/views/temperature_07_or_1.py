@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_alike, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
     COLUMNS,
     draw_arms,
-    judge_alike,
     plan_sizes,
     show_difference,
     subtract,
@@ -29,9 +29,9 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 def judge(rows: Rows) -> Verdict:
     """Alike if the whole interval of the difference is small."""
     difference = subtract(rows, "0.07", "1.0")
-    return Verdict(
-        judge_alike(difference),
+    return judge_parts(
         f"Temperature 0.07 against 1: {show_difference(difference)}.",
+        expect_alike("they are alike", difference, ALIKE),
     )
 
 

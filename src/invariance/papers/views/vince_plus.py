@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
     draw_arms,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
@@ -34,10 +34,10 @@ def judge(rows: Rows) -> Verdict:
         for arm in dict.fromkeys(rows["arm"])
         if arm != "learned (VINCE+)"
     }
-    parts = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
-    return Verdict(
-        judge_better(gains["nearest (VINCE)"]),
-        f"The gain of a learned acceptance: {', '.join(parts)}.",
+    shown = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
+    return judge_parts(
+        f"The gain of a learned acceptance: {', '.join(shown)}.",
+        expect_above("learned is better than fixed", gains["nearest (VINCE)"]),
     )
 
 
