@@ -78,6 +78,22 @@ def test_one_of_six_encoders_does_not_decide_which_measure_is_best():
     assert "without 'SimCLR, weak views': holds" in verdict.because
 
 
+def test_each_objective_is_read_at_its_own_temperature():
+    def values(s):
+        best = 0.05 if s["objective"] == "info_nce" else 0.2
+        worth = 5.0 - (s["temperature"] != best)
+        start, end = {0.05: (0.3, 0.1), 0.1: (0.2, 0.2), 0.2: (0.2, 0.5)}[
+            s["temperature"]
+        ]
+        ess = {"start": start + wobble(s), "end": end + wobble(s)}
+        return {**ess, "pool_nats": worth, "accuracy": worth, "curve": [start, end]}
+
+    verdict = judge("ess_over_training", values)
+    assert verdict.outcome == "holds"
+    assert "to 0.10 (temperature 0.05, the lowest) with InfoNCE" in verdict.because
+    assert "to 0.50 (temperature 0.2, the highest) with FlatNCE" in verdict.because
+
+
 def test_two_lines_of_a_table_that_need_two_prices_contradict_each_other():
     def values(s):
         price = 3.0 if s["line"] == "MoCo" else 2.48
@@ -93,3 +109,11 @@ def test_the_price_of_the_table_is_read_off_its_lines(tmp_path):
     (result,) = reproduce("cost_table", size="tiny", out=tmp_path)
     (clip,) = result.rows.where(line="CLIP")
     assert clip["lowest_price"] < 634_000 / (592 * 18 * 24) < clip["highest_price"]
+
+
+def test_gamma_is_not_held_against_kcl():
+    def values(s):
+        points = {"InfoNCE, tau": 4, "KCL, gamma": 8}.get(s["varied"], 1)
+        return {"value": 1.0, "accuracy": 40 + points * s["factor"] + wobble(s)}
+
+    assert judge("temperature_sensitivity", values).outcome == "holds"
