@@ -1,9 +1,8 @@
 """DHEL with parts taken away, or with parts of NT-Xent put back."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_bars
 from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
@@ -22,7 +21,7 @@ PARTS: dict[str, tuple[str, dict[str, Any]]] = {
 COUPLED = ("across views, too", "and the positive (NT-Xent)")
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy and the geometry of the projections."""
     method, options = PARTS[cell["parts"]]
     run = train_small(cell, method=method, temperature=0.3, options=options)
@@ -59,9 +58,7 @@ def draw(rows: Rows, figure: Figure) -> None:
             label.set(rotation=40, ha="right")
 
 
-CLAIM = Claim(
-    name="dhel_parts",
-    paper="dhel_kcl",
+ABOUT = About(
     where="section 5 (mechanism 2; next check 3)",
     says="DHEL is better because its spreading depends neither on the other view nor "
     "on the positive.",
@@ -72,9 +69,6 @@ CLAIM = Claim(
     "once cross-view negatives or the positive are put back.",
     sizes=list_sizes(parts=PARTS, tiny={"parts": ("DHEL", *list(PARTS)[-2:])}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "variant": "parts",
         "kNN accuracy, %": "accuracy",

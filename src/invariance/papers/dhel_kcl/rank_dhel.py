@@ -1,10 +1,7 @@
 """DHEL uses more dimensions of the embedding space than InfoNCE."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ... import effective_rank, load
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_bars
 from .._parts import expect_above, judge_parts
 from .._small_runs import (
@@ -20,7 +17,7 @@ from .._spread import compare
 METHODS = {"InfoNCE": "info_nce", "DHEL": "dhel"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Effective rank of projections and of features, and accuracy."""
     run = train_small(cell, method=METHODS[cell["objective"]], temperature=0.3)
     _, (h, _) = encode_codes(cell, load(run.folder))
@@ -57,9 +54,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(title="features h, test images")
 
 
-CLAIM = Claim(
-    name="rank_dhel",
-    paper="dhel_kcl",
+ABOUT = About(
     where="key results",
     says="DHEL uses more dimensions of the representation space than InfoNCE, which "
     "mitigates dimensional collapse.",
@@ -69,9 +64,6 @@ CLAIM = Claim(
     refuted_if="Neither rank is shown to be larger, and one is smaller, beyond chance.",
     sizes=list_sizes(objective=METHODS, seeds=4),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "objective": "objective",
         "rank of z": "rank_z",

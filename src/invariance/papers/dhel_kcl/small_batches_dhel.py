@@ -1,9 +1,8 @@
 """DHEL and KCL against InfoNCE with batches of 32 to 256."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
@@ -13,7 +12,7 @@ METHODS = {"InfoNCE": "info_nce", "DHEL": "dhel", "KCL": "kcl"}
 BATCHES = (32, 256)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy after equally many epochs."""
     method = METHODS[cell["objective"]]
     temperature: dict[str, Any] = {} if method == "kcl" else {"temperature": 0.3}
@@ -52,9 +51,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="kNN accuracy, %")
 
 
-CLAIM = Claim(
-    name="small_batches_dhel",
-    paper="dhel_kcl",
+ABOUT = About(
     where="key results",
     says="DHEL and KCL give better representations than InfoNCE, especially with small "
     "batches of 32 to 256.",
@@ -64,9 +61,6 @@ CLAIM = Claim(
     "worse at one, beyond chance.",
     sizes=list_sizes(objective=METHODS, batch=BATCHES, tiny={"batch": (32,)}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "objective": "objective",
         "batch size": "batch",

@@ -4,10 +4,9 @@ The factors are the same because tau and 1 / 2t are the same thing (see the corr
 The weight gamma has no counterpart in InfoNCE: it is varied as well, and not judged.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
@@ -28,7 +27,7 @@ LIKE = {  # what is set against it: the widths of the kernels
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy with the usual value times a factor."""
     method, name, usual = KINDS[cell["varied"]]
     value = usual * cell["factor"]
@@ -70,9 +69,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="kNN accuracy, %")
 
 
-CLAIM = Claim(
-    name="temperature_sensitivity",
-    paper="dhel_kcl",
+ABOUT = About(
     where="key results",
     says="KCL depends less on the width of its kernel, and DHEL less on its "
     "temperature, than InfoNCE on its temperature.",
@@ -86,9 +83,6 @@ CLAIM = Claim(
     "varies more than with InfoNCE's tau, beyond chance.",
     sizes=list_sizes(varied=KINDS, factor=FACTORS, tiny={"factor": (1.0, 4.0)}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "varied": "varied",
         "factor": "factor",

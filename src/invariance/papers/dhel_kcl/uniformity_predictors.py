@@ -15,7 +15,7 @@ from ... import (
     uniformity,
     wasserstein_to_uniform,
 )
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._small_runs import SMALLER, encode_codes, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare, rank_correlation
 
@@ -49,7 +49,7 @@ def read_evenness(z: torch.Tensor) -> dict[str, float]:
     }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy of the features, and evenness of the test codes' projections."""
     readings: dict[str, float] = {}
 
@@ -137,9 +137,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
 
 
-CLAIM = Claim(
-    name="uniformity_predictors",
-    paper="dhel_kcl",
+ABOUT = About(
     where="open question 2",
     says="The Wasserstein distance of the cosines from those of an even cover of the "
     "sphere says more about the quality of a representation than uniformity does.",
@@ -150,9 +148,6 @@ CLAIM = Claim(
     "for all six encoders and whichever one of them is left out.",
     sizes=list_sizes(encoder=ENCODERS, tiny={"encoder": list(ENCODERS)[:2]}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "encoder": "encoder",
         "kNN accuracy, %": "accuracy",

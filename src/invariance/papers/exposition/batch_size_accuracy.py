@@ -1,9 +1,6 @@
 """Accuracy by batch size, at the same number of epochs."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_batches, plot_lines
 from .._small_runs import (
     SMALLER,
@@ -13,10 +10,9 @@ from .._small_runs import (
     train_small,
 )
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The accuracy after a short training of SimCLR."""
     run = train_small(cell, batch_size=cell["batch_size"])
     return {
@@ -27,8 +23,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Whether the largest batch is better than the smallest."""
-    if unknown := show_one_seed(rows):
-        return unknown
     accuracy = rows.by("batch_size", "accuracy")
     few, many = min(accuracy), max(accuracy)
     gain = compare(accuracy[many], accuracy[few])
@@ -61,9 +55,7 @@ def draw(rows: Rows, figure: Figure) -> None:
 
 SIZES = dict(list_sizes(batch_size=(16, 64, 256)))
 
-CLAIM = Claim(
-    name="batch_size_accuracy",
-    paper="exposition",
+ABOUT = About(
     where="sections 6.7 and 14",
     says="SimCLR's accuracy rises with the batch size.",
     run="SimCLR with batches of several sizes, for the same number of epochs. "
@@ -73,8 +65,5 @@ CLAIM = Claim(
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={"batch size": "batch_size", "%": "accuracy", "untrained, %": "untrained"},
 )

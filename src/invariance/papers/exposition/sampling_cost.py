@@ -1,10 +1,8 @@
 """What more negatives cost, and what they bring."""
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_lines
 from .._small_runs import (
     SMALLER,
@@ -14,10 +12,9 @@ from .._small_runs import (
     train_small,
 )
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy and processor time with so many negatives drawn from a bank."""
     began = time.process_time()
     # no more than the bank of the tiny size has
@@ -33,8 +30,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Where more negatives stop to help, and what they cost there."""
-    if unknown := show_one_seed(rows):
-        return unknown
     accuracy, seconds = (rows.by("negatives", v) for v in ("accuracy", "seconds"))
     few, many = min(accuracy), max(accuracy)
     gain, cost = (compare(v[many], v[few]) for v in (accuracy, seconds))
@@ -81,9 +76,7 @@ SIZES = {
     for size, cells in list_sizes(negatives=(1, 16, 256)).items()
 }
 
-CLAIM = Claim(
-    name="sampling_cost",
-    paper="exposition",
+ABOUT = About(
     where="sections 8.6, 11 and 12",
     says="More negatives approximate the partition better and so help, at a cost that "
     "grows with their number.",
@@ -93,9 +86,6 @@ CLAIM = Claim(
     "chance.",
     sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "negatives": "negatives",
         "%": "accuracy",

@@ -6,10 +6,7 @@ device they have to agree. Whether a small batch is cheaper depends on one price
 another (``PRICES``, to be edited) and on how fast a device is with few images.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import About, Cell, Cells, Figure, Rows, Values, Verdict
 
 # Table S1: device, how many, hours, printed dollars, and half of their last digit.
 PRINTED = {
@@ -29,7 +26,7 @@ BANDWIDTH = {"H200": 4_800, "V100": 900, "T4": 320}
 IMAGES = 100 * 50_000  # 100 epochs of CIFAR-10
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Device-hours of one line, its dollars, and between what its price must lie."""
     if cell["line"] in PRINTED:
         _, devices, hours, printed, half = PRINTED[cell["line"]]
@@ -104,7 +101,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="dollars for 100 epochs of CIFAR-10", title="one small training")
 
 
-def cells() -> list[dict[str, Any]]:
+def cells() -> Cells:
     return [
         *(
             {"line": name, "device": device, "batch": None}
@@ -118,9 +115,7 @@ def cells() -> list[dict[str, Any]]:
     ]
 
 
-CLAIM = Claim(
-    name="cost_table",
-    paper="flatnce",
+ABOUT = About(
     where="table S1 of section A, section C",
     says="Large-batch contrastive learners cost $1,720 to $634,000 to train; learning "
     "with small batches makes them affordable.",
@@ -137,9 +132,6 @@ CLAIM = Claim(
     "on the cheap device that costs as much as one at batch 256 on the dear one, even "
     "if 32 images fill the cheap device.",
     sizes={"tiny": cells(), "quick": cells(), "full": cells()},
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "line": "line",
         "device": "device",

@@ -1,9 +1,6 @@
 """Does the effective sample size fall with InfoNCE and climb with FlatNCE?"""
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import EVERY_SIZE, About, Cell, Cells, Figure, Rows, Values, Verdict, grid
 from .._small_runs import SMALLER, read_accuracy, train_small
 from .._spread import Spread, compare
 from ._pair_training import OBJECTIVE_NAMES, train_on_pairs
@@ -14,7 +11,7 @@ PANELS = {"pairs": "generated pairs", "codes": "generated codes"}
 BEST_BY = {"pairs": "pool_nats", "codes": "accuracy"}  # what a temperature is chosen by
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The ESS over training, from the end of its first twentieth on."""
     temperature = cell["temperature"]
     if cell["data"] == "pairs":
@@ -104,7 +101,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[0].set(ylabel="effective sample size")
 
 
-def cells(seeds: int, steps: int, samples: int, epochs: int) -> list[dict[str, Any]]:
+def cells(seeds: int, steps: int, samples: int, epochs: int) -> Cells:
     each = grid(objective=OBJECTIVE_NAMES, temperature=TEMPERATURES, seed=range(seeds))
     return [
         {"data": data, **size, **cell}
@@ -116,9 +113,7 @@ def cells(seeds: int, steps: int, samples: int, epochs: int) -> list[dict[str, A
     ]
 
 
-CLAIM = Claim(
-    name="ess_over_training",
-    paper="flatnce",
+ABOUT = About(
     where="figure 6",
     says="During training, each at its best temperature, the effective sample size of "
     "the negatives falls with InfoNCE and climbs with FlatNCE, which thus draws on "
@@ -137,9 +132,6 @@ CLAIM = Claim(
         "full": cells(6, 6000, 8192, 30),
     },
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "data": "data",
         "objective": "objective",

@@ -4,11 +4,8 @@ That depends on what is counted. Per step a larger batch sees more images; per e
 takes fewer steps.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...training import Optim
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Cells, Figure, Rows, Values, Verdict
 from .._figures import mark_batches, plot_lines
 from .._small_runs import SMALLER, read_accuracy, read_untrained, train_small
 from .._spread import Spread, compare
@@ -16,7 +13,7 @@ from .._spread import Spread, compare
 BUDGETS = {"steps": "the same number of steps", "epochs": "the same number of epochs"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy at the end of a whole run, its warm-up and decay included."""
     run = train_small(
         cell,
@@ -64,9 +61,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="kNN accuracy, %")
 
 
-def cells(
-    seeds: int, batches: tuple[int, ...], samples: int, epochs: int
-) -> list[dict[str, Any]]:
+def cells(seeds: int, batches: tuple[int, ...], samples: int, epochs: int) -> Cells:
     """The largest batch makes all epochs; for as many steps, others make fewer."""
     return [
         {
@@ -82,9 +77,7 @@ def cells(
     ]
 
 
-CLAIM = Claim(
-    name="large_batch_speed",
-    paper="flatnce",
+ABOUT = About(
     where="figures 4 and S2",
     says="With a learning rate that grows in proportion to the batch, larger batches "
     "converge faster.",
@@ -99,9 +92,6 @@ CLAIM = Claim(
         "full": cells(5, (32, 64, 128, 256), 8192, 24),
     },
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "counted by": "budget",
         "batch size": "batch",

@@ -1,10 +1,7 @@
 """Exercise 2: what the projection head discards of the color jitter."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ... import diagnose
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._small_runs import (
     SHAPES,
     SHAPES_EPOCHS,
@@ -17,7 +14,7 @@ from .._spread import Spread, compare
 COLORS = ("brightness", "contrast", "saturation", "hue")
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """What a linear map reads off h and off z: colors of the view, and its class."""
     run = train_on_shapes(cell, method="simclr")
     readings = diagnose(
@@ -78,9 +75,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False)
 
 
-CLAIM = Claim(
-    name="exercise_head",
-    paper="page",
+ABOUT = About(
     where="exercise 2; SimCLR",
     says="Trained with color jitter, the head learns to discard the colors of a view, "
     "which the features below it still contain; so the features below the head serve "
@@ -91,9 +86,6 @@ CLAIM = Claim(
     refuted_if="Colors or classes can be read better off z.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "colors kept in h": "colors_h",
         "colors kept in z": "colors_z",

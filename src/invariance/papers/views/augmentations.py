@@ -1,13 +1,13 @@
 """Each augmentation taken away: which of them matter, and do any not matter?"""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
 from .._parts import expect_above, judge_parts
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
+    Arms,
     draw_arms,
     plan_on_shapes,
     show_difference,
@@ -17,16 +17,14 @@ from ._arms import (
 
 ALL, NOTHING = "all", "none at all"
 LEFT_OUT = ("crop", "color", "gray", "rotation", "flip")
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     ALL: {},
     NOTHING: {"views": "identity"},
     **{f"no {name}": {"views_drop": (name,)} for name in LEFT_OUT},
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy with a set of views."""
-    return train_arm_on_shapes(cell, ARMS)
+measure = partial(train_arm_on_shapes, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -56,9 +54,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     draw_arms(figure.subplots(), rows)
 
 
-CLAIM = Claim(
-    name="augmentations",
-    paper="views",
+ABOUT = About(
     where="section 5.3, figure 2b",
     says="The choice of augmentations decides how good a representation is: without "
     "any, almost nothing is learned, and crops matter more than flips.",
@@ -69,8 +65,5 @@ CLAIM = Claim(
     "crops are missed less than flips, beyond chance.",
     sizes=plan_on_shapes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

@@ -1,13 +1,13 @@
 """Nearby negatives, a ball or a ring of them, against all of the bank."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
 from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
+    Arms,
     draw_arms,
     plan_sizes,
     show_difference,
@@ -15,16 +15,14 @@ from ._arms import (
     train_arm,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "all (IR)": {"method": "ir"},
     "ball": {"method": "ball"},
     "ring": {"method": "annulus"},
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy with negatives from a part of the bank."""
-    return train_arm(cell, ARMS)
+measure = partial(train_arm, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -43,14 +41,10 @@ def judge(rows: Rows) -> Verdict:
 
 def draw(rows: Rows, figure: Figure) -> None:
     """A bar per part of the bank."""
-    axes = figure.subplots()
-    draw_arms(axes, rows)
-    axes.set_xlabel("negatives from")
+    draw_arms(figure.subplots(), rows, label="negatives from")
 
 
-CLAIM = Claim(
-    name="ball_ring_ir",
-    paper="views",
+ABOUT = About(
     where="section 5.3, figure 2a",
     says="Negatives from a ball around the image give better representations than "
     "negatives from the whole memory bank, and so do negatives from a ring.",
@@ -61,8 +55,5 @@ CLAIM = Claim(
     "worse, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

@@ -1,14 +1,14 @@
 """The memory bank's momentum: a bank that keeps only the last view does as well."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
 from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
     COLUMNS,
+    Arms,
     draw_arms,
     plan_sizes,
     show_difference,
@@ -16,14 +16,12 @@ from ._arms import (
     train_arm,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     str(m): {"method": "ir", "options": {"bank_momentum": m}} for m in (0.0, 0.5, 0.98)
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy with a momentum of the bank."""
-    return train_arm(cell, ARMS)
+measure = partial(train_arm, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -40,14 +38,10 @@ def judge(rows: Rows) -> Verdict:
 
 def draw(rows: Rows, figure: Figure) -> None:
     """A bar per momentum."""
-    axes = figure.subplots()
-    draw_arms(axes, rows)
-    axes.set_xlabel("momentum of the bank")
+    draw_arms(figure.subplots(), rows, label="momentum of the bank")
 
 
-CLAIM = Claim(
-    name="bank_momentum",
-    paper="views",
+ABOUT = About(
     where="section 5.3, figure 2c",
     says="A memory bank that keeps only the last view of each image (momentum 0) does "
     "as well as the usual one (0.5), and one that averages over many (near 1) does "
@@ -57,8 +51,5 @@ CLAIM = Claim(
     f"{ALIKE:g} points, or 0.98 is better than 0, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

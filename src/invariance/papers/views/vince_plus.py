@@ -1,13 +1,13 @@
 """A learned acceptance of negatives against a fixed one, and against none."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
 from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
+    Arms,
     draw_arms,
     plan_sizes,
     show_difference,
@@ -15,16 +15,14 @@ from ._arms import (
     train_arm,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "learned (VINCE+)": {"method": "vince_plus", "options": {"n_proposals": 256}},
     "nearest (VINCE)": {"method": "vince", "options": {"n_proposals": 256}},
     "none": {"method": "ir_sampled", "options": {"n_draws": 63}},
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy with an acceptance of negatives."""
-    return train_arm(cell, ARMS)
+measure = partial(train_arm, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -43,14 +41,10 @@ def judge(rows: Rows) -> Verdict:
 
 def draw(rows: Rows, figure: Figure) -> None:
     """A bar per acceptance."""
-    axes = figure.subplots()
-    draw_arms(axes, rows)
-    axes.set_xlabel("acceptance of negatives")
+    draw_arms(figure.subplots(), rows, label="acceptance of negatives")
 
 
-CLAIM = Claim(
-    name="vince_plus",
-    paper="views",
+ABOUT = About(
     where="appendix C",
     says="An acceptance of negatives that is learned along with the encoder may serve "
     "learning better than a fixed one.",
@@ -62,8 +56,5 @@ CLAIM = Claim(
     refuted_if="The learned acceptance is worse than the fixed one, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )
