@@ -199,8 +199,8 @@ def plan(
     """
     sizes: dict[Size, Values] = {"tiny": tiny, "quick": quick, "full": full}
     cells = {}
-    for size, own in sizes.items():
-        values = {**shared, **own}
+    for size, more in sizes.items():
+        values = {**shared, **more}
         values["seed"] = range(values.pop("seeds"))
         cells[size] = grid(**values)
     return cells

@@ -30,7 +30,7 @@ from ..encoders import build_encoder
 from ..evaluation import knn
 from ..views import Draws, ViewSet
 from ._cell_training import TrainedRun, train_in
-from ._claim import Cell, Cells, Size, plan
+from ._claim import Cell, Cells, Size, Values, plan
 
 CLASSES, CONTENT, REST = 10, 8, 24
 WIDTH = CONTENT + REST
@@ -102,7 +102,7 @@ def see_pairs(cell: Cell, n: int) -> list[Tensor]:
 def list_sizes(
     *,
     seeds: int = 5,
-    tiny: Mapping[str, Sequence[Any]] | None = None,
+    tiny: Values | None = None,
     samples: Mapping[Size, int] = SAMPLES,
     epochs: Mapping[Size, int] = EPOCHS,
     **varied: Any,
@@ -117,12 +117,12 @@ def list_sizes(
         varied: The values of each setting.
     """
     n_seeds: dict[Size, int] = {"tiny": 1, "quick": seeds, "full": 5}
-    own: dict[str, Any] = {
+    by_size: dict[str, Any] = {
         size: {"samples": samples[size], "epochs": epochs[size], "seeds": n}
         for size, n in n_seeds.items()
     }
-    own["tiny"] |= tiny or {}
-    return plan(**own, **varied)
+    by_size["tiny"] |= tiny or {}
+    return plan(**by_size, **varied)
 
 
 def train_small(

@@ -1,7 +1,7 @@
 """Accuracy by batch size, at the same number of epochs."""
 
 from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
-from .._figures import mark_batches, plot_lines
+from .._figures import mark_batches, mark_untrained, plot_lines
 from .._small_runs import (
     SMALLER,
     list_sizes,
@@ -46,14 +46,10 @@ def draw(rows: Rows, figure: Figure) -> None:
     """Accuracy by batch size."""
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch_size", y="accuracy")
-    untrained = Spread.of(rows["untrained"]).mean
-    axes.axhline(untrained, color="black", linewidth=1)
-    axes.annotate("before training", (min(rows["batch_size"]), untrained), va="bottom")
+    mark_untrained(axes, rows, x="batch_size")
     mark_batches(axes, rows, "batch_size")
     axes.set(ylabel="nearest neighbors, % right")
 
-
-SIZES = dict(list_sizes(batch_size=(16, 64, 256)))
 
 ABOUT = About(
     where="sections 6.7 and 14",
@@ -63,7 +59,7 @@ ABOUT = About(
     "hundreds of epochs.",
     refuted_if="Accuracy that falls from the smallest batch to the largest, beyond "
     "chance.",
-    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    sizes=list_sizes(batch_size=(16, 64, 256), tiny={"batch_size": 256}),
     toy=EVERY_SIZE,
     columns={"batch size": "batch_size", "%": "accuracy", "untrained, %": "untrained"},
 )

@@ -61,8 +61,6 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="with a head of two layers", ylabel="nearest neighbors, % right")
 
 
-SIZES = dict(list_sizes(head=("none", "linear", "mlp2")))
-
 ABOUT = About(
     where="section 10",
     says="A head of two layers improves the features below it by about "
@@ -70,7 +68,7 @@ ABOUT = About(
     run="SimCLR with no head, a linear one and one of two layers; features below "
     f"the head, and projections above it. {SMALLER}",
     refuted_if="Features that are worse with a head of two layers than without one.",
-    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    sizes=list_sizes(head=("none", "linear", "mlp2"), tiny={"head": ("none", "mlp2")}),
     toy=EVERY_SIZE,
     columns={
         "head": "head",

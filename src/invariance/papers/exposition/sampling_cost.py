@@ -3,8 +3,9 @@
 import time
 
 from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
-from .._figures import plot_lines
+from .._figures import mark_untrained, plot_lines
 from .._small_runs import (
+    EPOCHS,
     SMALLER,
     list_sizes,
     read_accuracy,
@@ -60,21 +61,13 @@ def draw(rows: Rows, figure: Figure) -> None:
     """Accuracy and time by the number of negatives."""
     left, right = figure.subplots(1, 2)
     plot_lines(left, rows, x="negatives", y="accuracy")
-    untrained = Spread.of(rows["untrained"]).mean
-    left.axhline(untrained, color="black", linewidth=1)
-    left.annotate("before training", (min(rows["negatives"]), untrained), va="bottom")
+    mark_untrained(left, rows, x="negatives")
     left.set(ylabel="nearest neighbors, % right")
     plot_lines(right, rows, x="negatives", y="seconds")
     right.set(ylabel="processor time of training, s", ylim=(0, None))
     for axes in (left, right):
         axes.set(xscale="log", xlabel="negatives of each anchor")
 
-
-# a row of the bank is renewed once an epoch, so this learns more slowly than others
-SIZES = {
-    size: [{**cell, "epochs": 2 * cell["epochs"]} for cell in cells]
-    for size, cells in list_sizes(negatives=(1, 16, 256)).items()
-}
 
 ABOUT = About(
     where="sections 8.6, 11 and 12",
@@ -84,7 +77,12 @@ ABOUT = About(
     f"their number does not depend on the batch. {SMALLER}",
     refuted_if="Accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
-    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    # a row of the bank is renewed once an epoch, so this learns more slowly than others
+    sizes=list_sizes(
+        negatives=(1, 16, 256),
+        tiny={"negatives": 256},
+        epochs={size: 2 * n for size, n in EPOCHS.items()},
+    ),
     toy=EVERY_SIZE,
     columns={
         "negatives": "negatives",

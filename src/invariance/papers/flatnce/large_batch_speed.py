@@ -6,7 +6,7 @@ takes fewer steps.
 
 from ...training import Optim
 from .._claim import EVERY_SIZE, About, Cell, Cells, Figure, Rows, Values, Verdict
-from .._figures import mark_batches, plot_lines
+from .._figures import mark_batches, mark_untrained, plot_lines
 from .._small_runs import SMALLER, read_accuracy, read_untrained, train_small
 from .._spread import Spread, compare
 
@@ -54,9 +54,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch", y="accuracy", by="budget", labels=BUDGETS)
     axes.get_legend().set_title("after")
-    untrained = Spread.of(rows["untrained"]).mean
-    axes.axhline(untrained, color="black", linewidth=1)
-    axes.annotate("untrained", (min(rows["batch"]), untrained), va="bottom")
+    mark_untrained(axes, rows, x="batch")
     mark_batches(axes, rows, "batch")
     axes.set(ylabel="kNN accuracy, %")
 
