@@ -50,7 +50,7 @@ FAILED = {"job": FINAL["job"], "failed": "it diverged"}
 def test_only_finished_answers_of_the_study_become_rows(claim, line, value):
     (row,) = claim.from_study([CHOICE, FAILED, line])
     assert row.values == value
-    assert row.settings in CLAIMS[claim.CLAIM.name].sizes["full"]
+    assert row.settings in CLAIMS[claim.__name__.rpartition(".")[2]].sizes["full"]
 
 
 def test_other_objectives_of_the_study_are_left_out():

@@ -6,18 +6,24 @@ anywhere and go on. The verdict is computed from the rows, and from nothing else
 
     cells -> measure -> rows -> judge -> verdict
                           |---> draw, table
+
+The file of a claim has these three functions, and in ``ABOUT`` what the paper says,
+what is run, and which cells.
 """
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, get_args
 
 import torch
 
 from ._spread import Spread
 
+Values = Mapping[str, Any]  # by name, what a cell gave
+Cells = Sequence[Mapping[str, Any]]  # the settings of each, by name
 Figure = Any  # of matplotlib, without which claims are measured and judged all the same
 
 Size = Literal["tiny", "quick", "full"]
@@ -118,12 +124,9 @@ class Verdict:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
-    """Everything about one claim; its name is the name of its file."""
+class About:
+    """What the file of a claim says of it."""
 
-    name: str
-    paper: str
-    """A key of ``PAPERS``."""
     where: str
     """Section, equation or figure, such as "section 4.3, figure 1"."""
     says: str
@@ -132,14 +135,11 @@ class Claim:
     """What is run here."""
     refuted_if: str
     """What would refute it."""
-    sizes: Mapping[Size, Sequence[Mapping[str, Any]]] = field(repr=False)
+    sizes: Mapping[Size, Cells] = field(repr=False)
     """The cells: "quick" takes at most 2 minutes of 2 cores, "tiny" a second or two."""
     toy: Sequence[Size] = field(default=(), repr=False)
     """Sizes far below those of the paper's own trainings: a verdict from them is about
     so small a training, and pages say so."""
-    measure: Callable[[Cell], Mapping[str, Any]] = field(repr=False)
-    judge: Callable[[Rows], Verdict] = field(repr=False)
-    draw: Callable[[Rows, Figure], None] = field(repr=False)
     columns: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headings of the table, and the setting or value below each; empty: all there
     are. Rows that differ in the seed only are one line."""
@@ -147,12 +147,60 @@ class Claim:
     """Where the paper is wrong: the right formula and how to get there, in Markdown."""
 
 
-def grid(**values: Iterable[Any]) -> list[dict[str, Any]]:
-    """Every combination, the last name changing fastest.
+@dataclass(frozen=True, kw_only=True)
+class Claim(About):
+    """Everything about one claim."""
 
-    >>> grid(n=(8, 16), seed=[0])
-    [{'n': 8, 'seed': 0}, {'n': 16, 'seed': 0}]
+    name: str
+    """That of its file."""
+    paper: str
+    """A key of ``PAPERS``: the folder of its file."""
+    measure: Callable[[Cell], Values] = field(repr=False)
+    judge: Callable[[Rows], Verdict] = field(repr=False)
+    draw: Callable[[Rows, Figure], None] = field(repr=False)
+
+
+def collect_claims(paper: str, *files: ModuleType) -> tuple[Claim, ...]:
+    """The claims of a paper, from files with ABOUT, measure, judge and draw."""
+    return tuple(
+        Claim(
+            **vars(file.ABOUT),
+            name=file.__name__.rpartition(".")[2],
+            paper=paper,
+            measure=file.measure,
+            judge=file.judge,
+            draw=file.draw,
+        )
+        for file in files
+    )
+
+
+def grid(**values: Any) -> Cells:
+    """Every combination, the last name changing fastest; a text or a number stays.
+
+    >>> grid(n=(8, 16), steps=5, seed=[0])
+    [{'n': 8, 'steps': 5, 'seed': 0}, {'n': 16, 'steps': 5, 'seed': 0}]
     """
-    names = list(values)
-    products = itertools.product(*(list(each) for each in values.values()))
-    return [dict(zip(names, product, strict=True)) for product in products]
+    several = {
+        name: [each] if isinstance(each, str | int | float) else list(each)
+        for name, each in values.items()
+    }
+    products = itertools.product(*several.values())
+    return [dict(zip(several, product, strict=True)) for product in products]
+
+
+def plan(
+    *, tiny: Values, quick: Values, full: Values, **shared: Any
+) -> Mapping[Size, Cells]:
+    """A grid per size, of what all sizes share, what each has, and so many seeds.
+
+    >>> plan(tiny={"seeds": 1}, quick={"seeds": 2}, full={"seeds": 9}, n=(4, 8))["tiny"]
+    [{'n': 4, 'seed': 0}, {'n': 8, 'seed': 0}]
+    """
+    sizes: dict[Size, Values] = {"tiny": tiny, "quick": quick, "full": full}
+    cells = {}
+    for size, more in sizes.items():
+        values = {**shared, **more}
+        values["seed"] = range(values.pop("seeds"))
+        cells[size] = grid(**values)
+    return cells

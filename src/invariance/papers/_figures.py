@@ -60,6 +60,13 @@ def mark_batches(axes: Any, rows: Rows, batch: str = "n") -> None:
     mark_sizes(axes, rows[batch], "batch size K")
 
 
+def mark_untrained(axes: Any, rows: Rows, *, x: str) -> None:
+    """A line where the accuracy was before training, from the smallest x on."""
+    level = sum(rows["untrained"]) / len(rows)
+    axes.axhline(level, color="black", linewidth=1)
+    axes.annotate("before training", (min(rows[x]), level), va="bottom")
+
+
 def plot_bars(axes: Any, rows: Rows, *, x: str, y: str) -> None:
     """Means as bars and seeds as dots, of y for each value of x."""
     spreads = rows.spreads(x, y)

@@ -17,6 +17,15 @@ TOY = (
     "data, small networks, minutes on a processor). Such a verdict says what happens "
     "at that size, and neither confirms nor refutes what was seen on ImageNet or CIFAR."
 )
+CHANCE = (
+    "*Beyond chance* means that an interval of 95 %, from Student's law over seeds, "
+    "excludes zero, or a margin where one is named. Each interval stands by itself: "
+    "they are not corrected for how many are looked at, within a claim or over all of "
+    "them. So of twenty differences that do not exist about one is seen, and a verdict "
+    "that rests on one interval that barely excludes zero is a hint. A claim that says "
+    "several things holds within limits if some of them are shown, and does not hold "
+    "if none is and some are refuted."
+)
 FINGERPRINT = "Drawn-From"  # the text in a figure that names its rows and its code
 
 
@@ -78,6 +87,8 @@ def make_index(results: Sequence[Result]) -> str:
         "again, and its verdict is computed from the numbers: "
         f"{outcomes}. Sizes: {sizes}. `invariance reproduce NAME` runs one of them. "
         "Numbers are means ± standard deviations over seeds.",
+        "",
+        CHANCE,
         "",
         *([TOY.format(count(toys, "verdict"))] if toys else []),
     ]

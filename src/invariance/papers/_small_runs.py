@@ -17,7 +17,7 @@ What needs augmentations of images is trained on generated shapes instead, for m
 fewer steps (``train_on_shapes``).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -30,7 +30,7 @@ from ..encoders import build_encoder
 from ..evaluation import knn
 from ..views import Draws, ViewSet
 from ._cell_training import TrainedRun, train_in
-from ._claim import Cell, Size, grid
+from ._claim import Cell, Cells, Size, Values, plan
 
 CLASSES, CONTENT, REST = 10, 8, 24
 WIDTH = CONTENT + REST
@@ -102,11 +102,11 @@ def see_pairs(cell: Cell, n: int) -> list[Tensor]:
 def list_sizes(
     *,
     seeds: int = 5,
-    tiny: Mapping[str, Sequence[Any]] | None = None,
+    tiny: Values | None = None,
     samples: Mapping[Size, int] = SAMPLES,
     epochs: Mapping[Size, int] = EPOCHS,
-    **varied: Iterable[Any],
-) -> Mapping[Size, Sequence[Mapping[str, Any]]]:
+    **varied: Any,
+) -> Mapping[Size, Cells]:
     """Cells that vary these settings, at every size of data.
 
     Args:
@@ -116,17 +116,13 @@ def list_sizes(
         epochs: By size.
         varied: The values of each setting.
     """
-    values = {name: tuple(each) for name, each in varied.items()}
-    few = values | dict(tiny or {})
-    return {
-        size: grid(
-            **(few if size == "tiny" else values),
-            samples=(samples[size],),
-            epochs=(epochs[size],),
-            seed=range({"tiny": 1, "quick": seeds, "full": 5}[size]),
-        )
-        for size in samples
+    n_seeds: dict[Size, int] = {"tiny": 1, "quick": seeds, "full": 5}
+    by_size: dict[str, Any] = {
+        size: {"samples": samples[size], "epochs": epochs[size], "seeds": n}
+        for size, n in n_seeds.items()
     }
+    by_size["tiny"] |= tiny or {}
+    return plan(**by_size, **varied)
 
 
 def train_small(
@@ -153,11 +149,13 @@ def train_small(
     )
 
 
-def train_on_shapes(cell: Cell, **settings: Any) -> TrainedRun:
+def train_on_shapes(
+    cell: Cell, *, protocols: Sequence[str] = (), **settings: Any
+) -> TrainedRun:
     """Train on images, where a claim is about augmentations of images."""
     return train_in(
         cell,
-        protocols=(),
+        protocols=protocols,
         limit=cell["samples"],
         epochs=cell["epochs"],
         batch_size=min(64, cell["samples"] // 2),

@@ -2,7 +2,8 @@
 
 Verdicts lean on intervals of 95 % from Student's law, which assume independent seeds
 and means that are about normal. Two settings measured with the same seeds are compared
-seed by seed. One seed alone decides nothing: its interval is infinite.
+seed by seed. One seed alone decides nothing: its interval is infinite. Every interval
+stands by itself; none is corrected for how many others there are.
 """
 
 import math

@@ -2,16 +2,13 @@
 
 from tests.papers.cases import Case, wobble
 
-# What a training of one small run costs, by the lines of the cost table.
-TABLE = {"MoCo": 22_900.0, "SimCLR": 1_720.0, "CLIP": 634_000.0}
 
-
-def cost(settings, *, cheap: float):
-    """Dollars of a line; batches of any size on the cheap device cost so much."""
-    on_dear = 2.0 if settings["batch"] == 32 else 1.0
-    price = on_dear if settings["device"] == "V100" else cheap
-    dollars = TABLE.get(settings["line"], price)
-    return {"device_hours": 1.0, "dollars": dollars}
+def cost(settings, *, hours: float):
+    """A line of the table, or a batch; those on the cheap device take so many hours."""
+    price = 2.48 if settings["device"] == "V100" else 0.35
+    total = hours if settings["device"] == "T4" else 1.0
+    prices = {"lowest_price": price, "highest_price": price}
+    return {"device_hours": total, "dollars": total * price, **prices}
 
 
 def curves(settings, pool: float, growth: float = 0.1):
@@ -30,7 +27,8 @@ def curves(settings, pool: float, growth: float = 0.1):
 def shares(settings, end: float):
     """An ESS that starts at 0.2."""
     start, end = 0.2 + wobble(settings), end + wobble(settings, 0.005)
-    return {"start": start, "end": end, "curve": [start, end]}
+    worth = {"pool_nats": 5.0, "accuracy": 70.0}
+    return {"start": start, "end": end, **worth, "curve": [start, end]}
 
 
 def informative(settings, reading: str, other: str):
@@ -80,8 +78,8 @@ CASES: dict[str, Case] = {
         contradicts=lambda s: {"printed": 1.0, "corrected": 1.0},
     ),
     "cost_table": Case(
-        supports=lambda s: cost(s, cheap=0.5),
-        contradicts=lambda s: cost(s, cheap=1.5),
+        supports=lambda s: cost(s, hours=5.0),
+        contradicts=lambda s: cost(s, hours=10.0),
     ),
     "table_s2": Case(
         supports=lambda s: {

@@ -23,9 +23,9 @@ def make_views(settings, nothing, crop):
     return {"accuracy": accuracy + wobble(settings), "untrained": 30.0}
 
 
-def make_momentum(settings, slow):
-    """Accuracy with a bank that hardly moves, and with the others."""
-    accuracy = slow if settings["arm"] == "0.98" else 60.0
+def make_momentum(settings, last, slow):
+    """Accuracy with the last view alone, with many, and with the usual bank."""
+    accuracy = {"0.0": last, "0.98": slow}.get(settings["arm"], 60.0)
     return {"accuracy": accuracy + wobble(settings), "untrained": 30.0}
 
 
@@ -184,8 +184,8 @@ CASES: dict[str, Case] = {
         },
     ),
     "bank_momentum": Case(
-        supports=lambda s: make_momentum(s, slow=50.0),
-        contradicts=lambda s: make_momentum(s, slow=70.0),
+        supports=lambda s: make_momentum(s, last=60.0, slow=50.0),
+        contradicts=lambda s: make_momentum(s, last=50.0, slow=70.0),
     ),
     "vince_plus": Case(
         supports=lambda s: make_arm(s, learned=60.0, nearest=50.0, none=50.0),

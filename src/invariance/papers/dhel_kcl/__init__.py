@@ -1,5 +1,6 @@
 """Claims of the summary of the DHEL and KCL paper."""
 
+from .._claim import collect_claims
 from . import (
     augmentation_strength,
     convexity,
@@ -15,17 +16,18 @@ from . import (
     uniformity_predictors,
 )
 
-CLAIMS = (
-    simplex.CLAIM,
-    same_minimizer.CLAIM,
-    convexity.CLAIM,
-    released_dhel.CLAIM,
-    dhel_parts.CLAIM,
-    kcl_batch_free.CLAIM,
-    kcl_gradient_variance.CLAIM,
-    small_batches_dhel.CLAIM,
-    rank_dhel.CLAIM,
-    temperature_sensitivity.CLAIM,
-    augmentation_strength.CLAIM,
-    uniformity_predictors.CLAIM,
+CLAIMS = collect_claims(
+    "dhel_kcl",
+    simplex,
+    same_minimizer,
+    convexity,
+    released_dhel,
+    dhel_parts,
+    kcl_batch_free,
+    kcl_gradient_variance,
+    small_batches_dhel,
+    rank_dhel,
+    temperature_sensitivity,
+    augmentation_strength,
+    uniformity_predictors,
 )

@@ -1,10 +1,8 @@
 """Stronger augmentations help, up to a point."""
 
-from collections.abc import Mapping
 from statistics import fmean
-from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import compare
@@ -14,7 +12,7 @@ STRENGTHS = (0.1, 0.5, 1.0, 4.0)
 WEAK, USUAL, STRONG = 0.1, 1.0, 4.0
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy, and how far apart the views of a sample end up."""
     run = train_small(
         cell,
@@ -63,9 +61,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="kNN accuracy, %")
 
 
-CLAIM = Claim(
-    name="augmentation_strength",
-    paper="dhel_kcl",
+ABOUT = About(
     where="design trade-offs",
     says="Stronger augmentations improve what is learned, until they are mere noise.",
     run="InfoNCE and DHEL with views of several strengths: below 1, part of what does "
@@ -76,9 +72,6 @@ CLAIM = Claim(
         objective=METHODS, strength=STRENGTHS, tiny={"objective": ("DHEL",)}
     ),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "objective": "objective",
         "strength": "strength",

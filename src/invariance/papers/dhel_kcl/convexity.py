@@ -3,13 +3,12 @@ r"""Which functions keep the simplex the only optimum: convex, increasing ones.
 $$L = \frac1n\sum_i \phi\Big(\sum_{j\ne i}\psi(u_i\cdot v_j - u_i\cdot v_i)\Big)$$
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from ._embedding_descent import descend, distance_to_simplex, make_simplex
 
 N, WIDTH = 6, 8
@@ -45,7 +44,7 @@ def find_loss(member: str, u: Tensor, v: Tensor) -> Tensor:
     return phi(others.sum(1)).mean()
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Where the best of several starts ends, and its loss beside the simplex's."""
     generator, member = cell.generator(), cell["member"]
     ends = []
@@ -139,13 +138,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False)
 
 
-def cells(seeds: int, starts: int, steps: int) -> list[dict[str, Any]]:
-    return grid(member=FAMILY, starts=(starts,), steps=(steps,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="convexity",
-    paper="dhel_kcl",
+ABOUT = About(
     where="section 4 (mechanism 1, break condition; next check 2)",
     says="If the functions phi and psi of the loss are convex and increasing, the "
     "simplex is the only optimum; otherwise the optimum may move.",
@@ -153,14 +146,12 @@ CLAIM = Claim(
     "the two functions; the lowest loss of several starts is compared with that of the "
     "simplex.",
     refuted_if="A convex and increasing choice whose optimum is elsewhere.",
-    sizes={
-        "tiny": cells(1, 1, 10),
-        "quick": cells(5, 5, 300),
-        "full": cells(10, 10, 1000),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        member=FAMILY,
+        tiny={"starts": 1, "steps": 10, "seeds": 1},
+        quick={"starts": 5, "steps": 300, "seeds": 5},
+        full={"starts": 10, "steps": 1000, "seeds": 10},
+    ),
     columns={
         "loss of an anchor": "member",
         "farthest cosine from the simplex": "distance",

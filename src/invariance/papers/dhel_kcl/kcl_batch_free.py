@@ -1,12 +1,11 @@
 """KCL's expected loss does not depend on the batch; that of InfoNCE does."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_sizes
 from .._spread import compare
 from ._embedding_descent import OBJECTIVES
@@ -24,7 +23,7 @@ def draw_pairs(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     return u, v
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Mean loss and its deviation over batches of n, all from the same samples."""
     loss, n = OBJECTIVES[cell["objective"]], cell["n"]
     u, v = draw_pairs(cell["samples"], cell.generator())
@@ -81,13 +80,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False)
 
 
-def cells(seeds: int, sizes: tuple[int, ...], samples: int) -> list[dict[str, Any]]:
-    return grid(objective=NAMES, n=sizes, samples=(samples,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="kcl_batch_free",
-    paper="dhel_kcl",
+ABOUT = About(
     where="section 6, proposition 6.2 (mechanism 3; next check 1)",
     says="The expected loss of KCL is the same for every batch size, down to 2 "
     "samples; that of InfoNCE is not.",
@@ -95,14 +88,12 @@ CLAIM = Claim(
     f"{WIDTH}-dimensional embeddings are drawn unevenly.",
     refuted_if="KCL's mean loss changes with the batch size beyond chance, by more "
     "than 2 % of what InfoNCE's changes by.",
-    sizes={
-        "tiny": cells(2, (4, 16), 32),
-        "quick": cells(5, (2, 4, 16, 64, 256), 2048),
-        "full": cells(10, (2, 4, 8, 16, 64, 256, 1024), 16384),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=NAMES,
+        tiny={"n": (4, 16), "samples": 32, "seeds": 2},
+        quick={"n": (2, 4, 16, 64, 256), "samples": 2048, "seeds": 5},
+        full={"n": (2, 4, 8, 16, 64, 256, 1024), "samples": 16384, "seeds": 10},
+    ),
     columns={
         "objective": "objective",
         "batch size": "n",

@@ -1,13 +1,10 @@
 """KCL's gradient is unbiased at any batch size; what a small batch costs is noise."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from ...diagnostics import gradient_signal_to_noise
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_sizes, plot_lines
 from ._embedding_descent import OBJECTIVES, Loss
 from .kcl_batch_free import WIDTH, draw_pairs
@@ -26,7 +23,7 @@ def mean_gradient(loss: Loss, u: Tensor, v: Tensor, n: int) -> Tensor:
     return gradient
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Squared bias over squared length, and signal to noise of one batch.
 
     Two halves of the samples have independent errors, so the product of their
@@ -98,13 +95,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.get_legend().remove()
 
 
-def cells(seeds: int, sizes: tuple[int, ...], samples: int) -> list[dict[str, Any]]:
-    return grid(objective=NAMES, n=sizes, samples=(samples,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="kcl_gradient_variance",
-    paper="dhel_kcl",
+ABOUT = About(
     where="open question 1",
     says="KCL's gradient is unbiased at every batch size; a small batch only makes it "
     "noisier.",
@@ -113,14 +104,12 @@ CLAIM = Claim(
     "the mean gradient over the noise of one batch.",
     refuted_if="A bias of KCL's gradient above "
     f"{100 * SMALL_BIAS:.0f} % of its length, beyond chance.",
-    sizes={
-        "tiny": cells(1, (64, 256), LARGE),
-        "quick": cells(5, (2, 8, 32, 128), 2048),
-        "full": cells(10, (2, 4, 8, 16, 32, 64, 128, 256), 16384),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=NAMES,
+        tiny={"n": (64, 256), "samples": LARGE, "seeds": 1},
+        quick={"n": (2, 8, 32, 128), "samples": 2048, "seeds": 5},
+        full={"n": (2, 4, 8, 16, 32, 64, 128, 256), "samples": 16384, "seeds": 10},
+    ),
     columns={
         "objective": "objective",
         "batch size": "n",

@@ -1,11 +1,9 @@
 """DHEL uses more dimensions of the embedding space than InfoNCE."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ... import effective_rank, load
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_bars
+from .._parts import expect_above, judge_parts
 from .._small_runs import (
     SMALLER,
     encode_codes,
@@ -19,7 +17,7 @@ from .._spread import compare
 METHODS = {"InfoNCE": "info_nce", "DHEL": "dhel"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Effective rank of projections and of features, and accuracy."""
     run = train_small(cell, method=METHODS[cell["objective"]], temperature=0.3)
     _, (h, _) = encode_codes(cell, load(run.folder))
@@ -40,16 +38,11 @@ def judge(rows: Rows) -> Verdict:
         f"(95 % interval {z.low:.1f} to {z.high:.1f}) and {h} for features "
         f"({h.low:.1f} to {h.high:.1f})."
     )
-    if z.is_below_zero or (h.is_below_zero and not z.is_above_zero):
-        return Verdict("does not hold", numbers)
-    if z.is_above_zero and h.is_above_zero:
-        return Verdict("holds", numbers)
-    if z.is_above_zero:
-        return Verdict(
-            "holds within limits",
-            f"{numbers} The limit: only the projections have the larger rank.",
-        )
-    return Verdict("not decided", numbers)
+    return judge_parts(
+        numbers,
+        expect_above("projections have the larger rank", z),
+        expect_above("features have the larger rank", h),
+    )
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -61,21 +54,16 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(title="features h, test images")
 
 
-CLAIM = Claim(
-    name="rank_dhel",
-    paper="dhel_kcl",
+ABOUT = About(
     where="key results",
-    says="DHEL uses more dimensions of the embedding space than InfoNCE, which "
+    says="DHEL uses more dimensions of the representation space than InfoNCE, which "
     "mitigates dimensional collapse.",
     run="InfoNCE and DHEL at temperature 0.3, trained in the same way; the effective "
-    f"rank of projections and of features. {SMALLER}",
-    refuted_if="The rank of DHEL's embeddings is below that of InfoNCE's, beyond "
-    "chance.",
+    "rank of projections and of features, since the summary does not say which is "
+    f"meant. {SMALLER}",
+    refuted_if="Neither rank is shown to be larger, and one is smaller, beyond chance.",
     sizes=list_sizes(objective=METHODS, seeds=4),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "objective": "objective",
         "rank of z": "rank_z",

@@ -1,18 +1,16 @@
 """The released code of DHEL weighs spreading twice as much as the symmetric loss."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
 from ... import dhel
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .kcl_batch_free import draw_pairs
 
 SAME = 1e-9
+TEMPERATURES = (0.1, 0.3, 1.0)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Both losses, and the gradient of the released one against its formula."""
     n, temperature = cell["n"], cell["temperature"]
     u, v = (z.requires_grad_() for z in draw_pairs(n, cell.generator()))
@@ -72,13 +70,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     left.legend(frameon=False)
 
 
-def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    return grid(n=sizes, temperature=(0.1, 0.3, 1.0), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="released_dhel",
-    paper="dhel_kcl",
+ABOUT = About(
     where="section 5 (mechanism 2)",
     says="Implied, not stated: the released code trains DHEL as described, with the "
     "pull of partners and the energy within the views at equal weight.",
@@ -87,13 +79,10 @@ CLAIM = Claim(
     "on drawn embeddings.",
     refuted_if="The released loss is not the symmetric one.",
     sizes={
-        "tiny": cells(1, (8,)),
-        "quick": cells(5, (8, 64, 512)),
-        "full": cells(20, (8, 64, 512, 2048)),
+        "tiny": grid(n=8, temperature=TEMPERATURES, seed=[0]),
+        "quick": grid(n=(8, 64, 512), temperature=TEMPERATURES, seed=range(5)),
+        "full": grid(n=(8, 64, 512, 2048), temperature=TEMPERATURES, seed=range(20)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "batch size": "n",
         "temperature": "temperature",

@@ -1,14 +1,13 @@
 """Mini-batches and the whole set have the same minimizer, if batches change."""
 
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from ... import alignment
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_bars
 from ._embedding_descent import (
     OBJECTIVES,
@@ -39,7 +38,7 @@ def average(loss: Loss, batches: Sequence[tuple[int, ...]]) -> Loss:
     return mean_loss
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Distance from the simplex of all samples."""
     loss = average(OBJECTIVES[cell["objective"]], BATCHES[cell["batches"]])
     steps = cell["steps"]
@@ -93,18 +92,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[0].set_ylabel("farthest cosine from the simplex")
 
 
-def cells(seeds: int, steps: int) -> list[dict[str, Any]]:
-    return grid(
-        objective=NAMES,
-        batches=BATCHES,
-        steps=(steps,),
-        seed=range(seeds),
-    )
-
-
-CLAIM = Claim(
-    name="same_minimizer",
-    paper="dhel_kcl",
+ABOUT = About(
     where="section 4 (mechanism 1)",
     says="The minimizer of the mini-batch loss also minimizes its expectation over the "
     "data: views are aligned and samples spread evenly.",
@@ -113,10 +101,13 @@ CLAIM = Claim(
     "the expectation, and on two batches that always stay the same.",
     refuted_if="Descent on the mean over every batch does not end at the simplex of "
     "all samples.",
-    sizes={"tiny": cells(1, 1), "quick": cells(5, 100), "full": cells(10, 500)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=NAMES,
+        batches=BATCHES,
+        tiny={"steps": 1, "seeds": 1},
+        quick={"steps": 100, "seeds": 5},
+        full={"steps": 500, "seeds": 10},
+    ),
     columns={
         "objective": "objective",
         "batches": "batches",

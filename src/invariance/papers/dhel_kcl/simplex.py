@@ -1,10 +1,7 @@
 """The best batch is a regular simplex, for every objective, if it fits."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ... import alignment, uniformity
-from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Row, Rows, Values, Verdict, plan
 from ._embedding_descent import (
     OBJECTIVES,
     SLACK,
@@ -20,7 +17,7 @@ STARTS = {"related views": 0.5, "unrelated views": 10.0}
 SHAPES = {FITS: (8, 12), TIGHT: (8, 7), CROWDED: (8, 3)}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How far the minimum is from the simplex, and how its cosines lie."""
     n, d = SHAPES[cell["points"]]
     loss = OBJECTIVES[cell["objective"]]
@@ -112,19 +109,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[1].set_xlabel("cosines of all pairs at the minimum (line: regular simplex)")
 
 
-def cells(seeds: int, steps: int) -> list[dict[str, Any]]:
-    return grid(
-        objective=OBJECTIVES,
-        points=SHAPES,
-        start=STARTS,
-        steps=(steps,),
-        seed=range(seeds),
-    )
-
-
-CLAIM = Claim(
-    name="simplex",
-    paper="dhel_kcl",
+ABOUT = About(
     where="section 4 (mechanism 1)",
     says="The variants of InfoNCE, DHEL and KCL share one best batch: the two views of "
     "a sample coincide, and the samples form a regular simplex, if there are at most d "
@@ -134,10 +119,14 @@ CLAIM = Claim(
     "needs 7.",
     refuted_if="An objective whose lowest loss in 7 or 12 dimensions is not at the "
     "simplex.",
-    sizes={"tiny": cells(1, 2), "quick": cells(5, 200), "full": cells(50, 1000)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=OBJECTIVES,
+        points=SHAPES,
+        start=STARTS,
+        tiny={"steps": 2, "seeds": 1},
+        quick={"steps": 200, "seeds": 5},
+        full={"steps": 1000, "seeds": 50},
+    ),
     columns={
         "objective": "objective",
         "points in dimensions": "points",

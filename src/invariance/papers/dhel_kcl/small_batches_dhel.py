@@ -1,10 +1,10 @@
 """DHEL and KCL against InfoNCE with batches of 32 to 256."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_sizes, plot_lines
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
 
@@ -12,7 +12,7 @@ METHODS = {"InfoNCE": "info_nce", "DHEL": "dhel", "KCL": "kcl"}
 BATCHES = (32, 256)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy after equally many epochs."""
     method = METHODS[cell["objective"]]
     temperature: dict[str, Any] = {} if method == "kcl" else {"temperature": 0.3}
@@ -35,27 +35,12 @@ def judge(rows: Rows) -> Verdict:
         for name, by_batch in gains.items()
     )
     numbers = f"Points above InfoNCE by batch size: {numbers}."
-    every = [gain for by_batch in gains.values() for gain in by_batch.values()]
-    better = [gain for gain in every if gain.is_above_zero]
-    worse = [
-        f"{name} at {batch}"
+    parts = [
+        expect_above(f"{name} is better at {batch}", gain)
         for name, by_batch in gains.items()
         for batch, gain in by_batch.items()
-        if gain.is_below_zero
     ]
-    if worse:
-        return Verdict(
-            "does not hold", f"{numbers} Worse than InfoNCE: {', '.join(worse)}."
-        )
-    if len(better) == len(every):
-        return Verdict("holds", numbers)
-    if better:
-        return Verdict(
-            "holds within limits",
-            f"{numbers} The limit: only {len(better)} of {len(every)} are beyond "
-            "chance.",
-        )
-    return Verdict("not decided", f"{numbers} All are within chance.")
+    return judge_parts(numbers, *parts)
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -66,20 +51,16 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="kNN accuracy, %")
 
 
-CLAIM = Claim(
-    name="small_batches_dhel",
-    paper="dhel_kcl",
+ABOUT = About(
     where="key results",
     says="DHEL and KCL give better representations than InfoNCE, especially with small "
     "batches of 32 to 256.",
     run="InfoNCE and DHEL at temperature 0.3 and KCL at gamma 4, trained for the same "
     f"number of epochs with batches of 32 and of 256. {SMALLER}",
-    refuted_if="Accuracy of DHEL or KCL below that of InfoNCE, beyond chance.",
+    refuted_if="Neither is shown to be better at any batch size, and DHEL or KCL is "
+    "worse at one, beyond chance.",
     sizes=list_sizes(objective=METHODS, batch=BATCHES, tiny={"batch": (32,)}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "objective": "objective",
         "batch size": "batch",

@@ -1,5 +1,6 @@
 """Claims of the exposition of InfoNCE and SimCLR."""
 
+from .._claim import collect_claims
 from . import (
     any_critic,
     batch_size_accuracy,
@@ -23,25 +24,26 @@ from . import (
     tight_in_k,
 )
 
-CLAIMS = (
-    any_critic.CLAIM,
-    printed_proof.CLAIM,
-    tight_in_k.CLAIM,
-    bias_in_k.CLAIM,
-    jsd_bound.CLAIM,
-    dv_minibatch.CLAIM,
-    binary_nce_log_k.CLAIM,
-    multi_view_bound.CLAIM,
-    optimal_critic.CLAIM,
-    cosine_critic.CLAIM,
-    cosine_shifts.CLAIM,
-    encoder_game.CLAIM,
-    gradient_sign.CLAIM,
-    temperature_focus.CLAIM,
-    partition_error.CLAIM,
-    partition_sampling.CLAIM,
-    sampling_cost.CLAIM,
-    batch_size_accuracy.CLAIM,
-    head_worth.CLAIM,
-    head_discards.CLAIM,
+CLAIMS = collect_claims(
+    "exposition",
+    any_critic,
+    printed_proof,
+    tight_in_k,
+    bias_in_k,
+    jsd_bound,
+    dv_minibatch,
+    binary_nce_log_k,
+    multi_view_bound,
+    optimal_critic,
+    cosine_critic,
+    cosine_shifts,
+    encoder_game,
+    gradient_sign,
+    temperature_focus,
+    partition_error,
+    partition_sampling,
+    sampling_cost,
+    batch_size_accuracy,
+    head_worth,
+    head_discards,
 )

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ...estimators import info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from ._known_pairs import WIDTH, average_batches, show_one_seed
 
@@ -20,7 +20,7 @@ NATS = 2.0
 CRITICS = ("exact", "half as steep", "twice as steep", "cosine", "noise")
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The mean of the bound over many batches."""
     dice = cell.generator(stream=1)
 
@@ -80,26 +80,18 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xscale="log", xlabel="candidates K", ylabel="log K - L, nats")
 
 
-def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(critic=CRITICS, n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="any_critic",
-    paper="exposition",
+ABOUT = About(
     where="theorems 2 and 4",
     says="The mutual information of the views is at least log K minus the loss.",
     run=f"{WIDTH}-dimensional Gaussians that share {NATS:g} nats, five critics from "
     "the exact one to pure noise, batches of 4 to 256 (1,024 at full size).",
     refuted_if="A critic whose average exceeds the true information beyond chance.",
-    sizes={
-        "tiny": cells(2, (4, 16), 20),
-        "quick": cells(5, (4, 16, 64, 256), 100),
-        "full": cells(10, (4, 16, 64, 256, 1024), 400),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        critic=CRITICS,
+        tiny={"n": (4, 16), "batches": 20, "seeds": 2},
+        quick={"n": (4, 16, 64, 256), "batches": 100, "seeds": 5},
+        full={"n": (4, 16, 64, 256, 1024), "batches": 400, "seeds": 10},
+    ),
     columns={"critic": "critic", "K": "n", "log K - L, nats": "bound"},
     correction=r"""
     The theorem is right, and needs less than it says: the critic need not be the

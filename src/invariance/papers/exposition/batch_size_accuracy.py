@@ -1,10 +1,7 @@
 """Accuracy by batch size, at the same number of epochs."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
-from .._figures import mark_batches, plot_lines
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
+from .._figures import mark_batches, mark_untrained, plot_lines
 from .._small_runs import (
     SMALLER,
     list_sizes,
@@ -13,10 +10,9 @@ from .._small_runs import (
     train_small,
 )
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The accuracy after a short training of SimCLR."""
     run = train_small(cell, batch_size=cell["batch_size"])
     return {
@@ -27,8 +23,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Whether the largest batch is better than the smallest."""
-    if unknown := show_one_seed(rows):
-        return unknown
     accuracy = rows.by("batch_size", "accuracy")
     few, many = min(accuracy), max(accuracy)
     gain = compare(accuracy[many], accuracy[few])
@@ -52,18 +46,12 @@ def draw(rows: Rows, figure: Figure) -> None:
     """Accuracy by batch size."""
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch_size", y="accuracy")
-    untrained = Spread.of(rows["untrained"]).mean
-    axes.axhline(untrained, color="black", linewidth=1)
-    axes.annotate("before training", (min(rows["batch_size"]), untrained), va="bottom")
+    mark_untrained(axes, rows, x="batch_size")
     mark_batches(axes, rows, "batch_size")
     axes.set(ylabel="nearest neighbors, % right")
 
 
-SIZES = dict(list_sizes(batch_size=(16, 64, 256)))
-
-CLAIM = Claim(
-    name="batch_size_accuracy",
-    paper="exposition",
+ABOUT = About(
     where="sections 6.7 and 14",
     says="SimCLR's accuracy rises with the batch size.",
     run="SimCLR with batches of several sizes, for the same number of epochs. "
@@ -71,10 +59,7 @@ CLAIM = Claim(
     "hundreds of epochs.",
     refuted_if="Accuracy that falls from the smallest batch to the largest, beyond "
     "chance.",
-    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    sizes=list_sizes(batch_size=(16, 64, 256), tiny={"batch_size": 256}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={"batch size": "batch_size", "%": "accuracy", "untrained, %": "untrained"},
 )

@@ -7,10 +7,10 @@ from typing import Any
 from torch import Tensor
 
 from ...estimators import info_nce, nwj_of_log_ratio
-from .._claim import Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Row, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread
-from ._known_pairs import WIDTH, average_batches, show_one_seed
+from ._known_pairs import WIDTH, average_batches
 
 NEAR = (0.8, 1.25)
 
@@ -20,7 +20,7 @@ def variance_of_ratio(nats: float) -> float:
     return math.expm1(2 * nats)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The bias, and how much of the printed one that is."""
 
     def read(x: Tensor, y: Tensor, exact: Tensor) -> Mapping[str, Any]:
@@ -41,8 +41,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Where the measured bias is the printed one, at the largest K."""
-    if unknown := show_one_seed(rows):
-        return unknown
     large = rows.where(n=max(rows["n"]))
     shares = large.spreads("nats", "share")
     fits = {nats: _is_near(share) for nats, share in shares.items()}
@@ -83,15 +81,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="candidates K", ylabel="how far log K - L is below I, nats")
 
 
-def cells(
-    seeds: int, nats: tuple[float, ...], sizes: tuple[int, ...], batches: int
-) -> list[dict[str, Any]]:
-    return grid(nats=nats, n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="bias_in_k",
-    paper="exposition",
+ABOUT = About(
     where="theorem 5",
     says=r"The bias of the estimate is $-\mathrm{Var}(r)/2K$ up to $O(K^{-2})$, with r "
     "the density ratio of a stranger.",
@@ -99,14 +89,21 @@ CLAIM = Claim(
     "with up to 512 candidates.",
     refuted_if="A bias at large K that is not the printed one, even where Var(r) is "
     "small.",
-    sizes={
-        "tiny": cells(2, (0.5, 4.0), (16, 64), 20),
-        "quick": cells(5, (0.5, 1.0, 2.0, 4.0), (16, 64, 256, 512), 120),
-        "full": cells(10, (0.5, 1.0, 2.0, 4.0, 6.0), (16, 64, 256, 1024, 4096), 100),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"nats": (0.5, 4.0), "n": (16, 64), "batches": 20, "seeds": 2},
+        quick={
+            "nats": (0.5, 1.0, 2.0, 4.0),
+            "n": (16, 64, 256, 512),
+            "batches": 120,
+            "seeds": 5,
+        },
+        full={
+            "nats": (0.5, 1.0, 2.0, 4.0, 6.0),
+            "n": (16, 64, 256, 1024, 4096),
+            "batches": 100,
+            "seeds": 10,
+        },
+    ),
     columns={
         "nats": "nats",
         "K": "n",

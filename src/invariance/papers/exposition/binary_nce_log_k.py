@@ -1,24 +1,22 @@
 """Binary NCE with k noise samples per datum: which critic is its optimum."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from ...estimators import binary_nce, table
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread
-from ._known_pairs import show_one_seed
 
 VALUES = 4  # of x and of y, so that a critic is a table and nothing limits it
 P = 1 + 3 * torch.eye(VALUES)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Both losses minimized over tables; how far their optima are from the ratio."""
     pairs, k = table(P), cell["k"]
     x, y = pairs.sample(cell["n"], generator=cell.generator())
@@ -58,8 +56,6 @@ def minimize(loss: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> Tensor:
 
 def judge(rows: Rows) -> Verdict:
     """Whether the printed optimum is the log ratio, or that less log k."""
-    if unknown := show_one_seed(rows):
-        return unknown
     k = max(rows["k"])
     large = rows.where(k=k)
     printed, right = (Spread.of(large[f"offset_{n}"]) for n in ("printed", "right"))
@@ -89,27 +85,18 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="optimum - log p(x,y)/p(x)p(y), nats")
 
 
-def cells(seeds: int, ks: tuple[int, ...], n: int) -> list[dict[str, Any]]:
-    return grid(k=ks, n=(n,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="binary_nce_log_k",
-    paper="exposition",
+ABOUT = About(
     where="sections 3.5 and 4.7",
     says=r"Binary NCE minimizes $-\mathbb E_p\log\sigma(g) - "
     r"k\,\mathbb E_q\log(1-\sigma(g))$, and so recovers the density ratio.",
     run=f"Two variables of {VALUES} values each with a known table of probabilities; "
     "both losses are minimized over all tables of scores.",
     refuted_if="An optimum that differs from the log ratio by more than chance.",
-    sizes={
-        "tiny": cells(2, (1, 16), 200),
-        "quick": cells(5, (1, 4, 16, 64), 500),
-        "full": cells(10, (1, 4, 16, 64, 256), 2000),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"k": (1, 16), "n": 200, "seeds": 2},
+        quick={"k": (1, 4, 16, 64), "n": 500, "seeds": 5},
+        full={"k": (1, 4, 16, 64, 256), "n": 2000, "seeds": 10},
+    ),
     columns={"k": "k", "as printed": "offset_printed", "with log k": "offset_right"},
     correction=r"""
     Where p has density $p$ and the noise density $q$, the loss is smallest where

@@ -8,17 +8,17 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from ...estimators import info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread, compare
-from ._known_pairs import average_batches, show_one_seed
+from ._known_pairs import average_batches
 
 NATS = 2.0
 SCALES = tuple(2 ** (k / 2) for k in range(15))  # inverse temperatures, 1 to 128
 ENOUGH = 0.95
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """What the best cosine critic reads, beside the exact one, and what it follows."""
 
     def read(x: Tensor, y: Tensor, exact: Tensor) -> Mapping[str, Any]:
@@ -44,8 +44,6 @@ def _squared_correlation(a: Tensor, b: Tensor) -> Tensor:
 
 def judge(rows: Rows) -> Verdict:
     """What is kept in the highest dimension, and of what the cosine is a function."""
-    if unknown := show_one_seed(rows):
-        return unknown
     low, high = (rows.where(width=f(rows["width"])) for f in (min, max))
     kept = {part[0]["width"]: Spread.of(part["kept"]) for part in (low, high)}
     logs, ratios = (Spread.of(high[f"r2_{n}"]) for n in ("log_ratio", "ratio"))
@@ -83,15 +81,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="dimensions", ylabel="share for the cosine")
 
 
-def cells(
-    seeds: int, widths: tuple[int, ...], n: int, batches: int
-) -> list[dict[str, Any]]:
-    return grid(width=widths, n=(n,), batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="cosine_critic",
-    paper="exposition",
+ABOUT = About(
     where="theorem 9",
     says="In high dimension the cosine is a good approximation of the optimal critic, "
     "because the density ratio is roughly proportional to it.",
@@ -101,14 +91,16 @@ CLAIM = Claim(
     "size).",
     refuted_if=f"A cosine that reads less than {100 * ENOUGH:.0f} % of what the "
     "optimal critic reads, even in the highest dimension.",
-    sizes={
-        "tiny": cells(2, (2, 64), 64, 10),
-        "quick": cells(5, (2, 4, 16, 64, 256), 128, 60),
-        "full": cells(10, (2, 4, 16, 64, 256, 1024), 512, 100),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"width": (2, 64), "n": 64, "batches": 10, "seeds": 2},
+        quick={"width": (2, 4, 16, 64, 256), "n": 128, "batches": 60, "seeds": 5},
+        full={
+            "width": (2, 4, 16, 64, 256, 1024),
+            "n": 512,
+            "batches": 100,
+            "seeds": 10,
+        },
+    ),
     columns={
         "dimensions": "width",
         "optimal critic, nats": "exact",

@@ -1,22 +1,18 @@
 """What the cosine is invariant to: scale, and not translation."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch.nn.functional import normalize
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread
-from ._known_pairs import show_one_seed
 from ._views_on_sphere import draw_unit_rows
 
 WIDTH = 32
 NOTHING = 1e-9
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How far cosines move when rows are scaled, or all shifted alike."""
     generator, amount = cell.generator(), cell["amount"]
     z = draw_unit_rows(cell["n"], WIDTH, generator)
@@ -33,8 +29,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Both invariances, at the largest change."""
-    if unknown := show_one_seed(rows):
-        return unknown
     large = rows.where(amount=max(rows["amount"]))
     scaled, shifted = Spread.of(large["scaled"]), Spread.of(large["shifted"])
     because = (
@@ -57,23 +51,18 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="root mean square change of cosines", ylim=(-0.03, 1))
 
 
-def cells(seeds: int, n: int) -> list[dict[str, Any]]:
-    amounts = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-    return grid(amount=amounts, n=(n,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="cosine_shifts",
-    paper="exposition",
+ABOUT = About(
     where="section 7.10",
     says="The cosine is invariant to scale and, after normalization, to translation.",
     run=f"Random unit rows of {WIDTH} columns, which are either each scaled by a "
     "number of its own or all shifted alike, then normalized.",
     refuted_if="Cosines that change by more than rounding.",
-    sizes={"tiny": cells(2, 32), "quick": cells(5, 256), "full": cells(20, 1024)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        amount=(0.05, 0.1, 0.2, 0.5, 1.0, 2.0),
+        tiny={"n": 32, "seeds": 2},
+        quick={"n": 256, "seeds": 5},
+        full={"n": 1024, "seeds": 20},
+    ),
     columns={"amount": "amount", "scaled": "scaled", "shifted": "shifted"},
     correction=r"""
     $\cos(z_i + b, z_j + b)$ has the numerator

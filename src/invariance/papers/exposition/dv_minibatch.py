@@ -6,15 +6,15 @@ from typing import Any
 from torch import Tensor
 
 from ...estimators import donsker_varadhan
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
-from ._known_pairs import WIDTH, average_batches, show_one_seed
+from ._known_pairs import WIDTH, average_batches
 
 NATS = 2.5
 LITTLE = 0.05  # nats by which a value may be above the truth and still be called close
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """By how much the value of a batch is above its own mean log ratio."""
 
     def read(x: Tensor, y: Tensor, exact: Tensor) -> Mapping[str, Any]:
@@ -25,8 +25,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Whether means of a sample leave it a bound."""
-    if unknown := show_one_seed(rows):
-        return unknown
     excess = rows.spreads("n", "excess")
     few, many = min(excess), max(excess)
     because = (
@@ -55,13 +53,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="value at the best critic - information, nats")
 
 
-def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="dv_minibatch",
-    paper="exposition",
+ABOUT = About(
     where="sections 3.2 and 3.3",
     says="Donsker and Varadhan's bound can be estimated with means over samples in "
     "place of its expectations, as MINE does.",
@@ -69,14 +61,11 @@ CLAIM = Claim(
     "the second mean is over all pairs of strangers in the sample.",
     refuted_if="Averages above the information, beyond chance, even in the largest "
     "samples.",
-    sizes={
-        "tiny": cells(2, (4, 64), 40),
-        "quick": cells(5, (4, 8, 16, 64, 256), 300),
-        "full": cells(10, (4, 8, 16, 64, 256, 1024), 1000),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"n": (4, 64), "batches": 40, "seeds": 2},
+        quick={"n": (4, 8, 16, 64, 256), "batches": 300, "seeds": 5},
+        full={"n": (4, 8, 16, 64, 256, 1024), "batches": 1000, "seeds": 10},
+    ),
     columns={"pairs": "n", "above the information, nats": "excess"},
     correction=r"""
     With expectations, $\mathbb E_p[T] - \log\mathbb E_q[e^T] \le I$. With the mean

@@ -1,21 +1,19 @@
 """Critic and encoder as a game: the encoder must maximize as well."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from ...estimators import correlated_gaussian, donsker_varadhan, rho_of
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread
-from ._known_pairs import exact_critic, show_one_seed
+from ._known_pairs import exact_critic
 
 NATS = 1.0
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The best critic's value for an encoder that keeps one direction of two."""
     generator, angle = cell.generator(), math.radians(cell["angle"])
     x, y = correlated_gaussian(1, nats=NATS).sample(
@@ -30,8 +28,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """What is left of the information where the value is smallest, and largest."""
-    if unknown := show_one_seed(rows):
-        return unknown
     values = rows.spreads("angle", "value")
     worst = min(values, key=lambda angle: values[angle].mean)
     best = max(values, key=lambda angle: values[angle].mean)
@@ -58,13 +54,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="value at the best critic, nats")
 
 
-def cells(seeds: int, n: int) -> list[dict[str, Any]]:
-    return grid(angle=(0, 30, 60, 75, 90), n=(n,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="encoder_game",
-    paper="exposition",
+ABOUT = About(
     where="section 7.8",
     says="Encoder and critic play a game: the critic maximizes, and the encoder "
     r"minimizes, $\mathbb E_p[s] - \log\mathbb E_q[e^s]$.",
@@ -72,10 +62,12 @@ CLAIM = Claim(
     f"direction of the plane holds all the {NATS:g} nat that is shared, the other is "
     "noise.",
     refuted_if="The value is smallest for an encoder that keeps less than others.",
-    sizes={"tiny": cells(2, 64), "quick": cells(5, 1024), "full": cells(20, 4096)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        angle=(0, 30, 60, 75, 90),
+        tiny={"n": 64, "seeds": 2},
+        quick={"n": 1024, "seeds": 5},
+        full={"n": 4096, "seeds": 20},
+    ),
     columns={"angle": "angle", "value": "value", "information kept": "kept"},
     correction=r"""
     The largest value over critics is the information that the encoded view keeps. To

@@ -1,16 +1,12 @@
 """The gradient of the loss with respect to a similarity: its sign and its size."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity
 
 from ...estimators import info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._spread import Spread
-from ._known_pairs import show_one_seed
 from ._views_on_sphere import draw_near, draw_unit_rows
 
 WIDTH, NOISE = 16, 0.7
@@ -25,7 +21,7 @@ def differentiate(cosines: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     return leaf.grad, (cosines / temperature).softmax(1)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How the printed formula and the one with the other sign compare with autograd."""
     generator = cell.generator()
     u = draw_unit_rows(cell["n"], WIDTH, generator)
@@ -45,8 +41,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Which of the two signs is the gradient's."""
-    if unknown := show_one_seed(rows):
-        return unknown
     printed, opposite = max(rows["error_printed"]), max(rows["error_opposite"])
     direction = Spread.of(rows["direction_printed"])
     pull = Spread.of(rows.where(temperature=min(rows["temperature"]))["to_positive"])
@@ -86,24 +80,19 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False, loc="center")
 
 
-def cells(seeds: int, n: int) -> list[dict[str, Any]]:
-    temperatures = (0.05, 0.07, 0.1, 0.2, 0.5, 1.0)
-    return grid(temperature=temperatures, n=(n,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="gradient_sign",
-    paper="exposition",
+ABOUT = About(
     where="sections 6.6 and 9",
     says="The gradient of the loss with respect to a similarity is "
     r"$(1_{x = x^+} - p)/\tau$.",
     run=f"Gradients by automatic differentiation, for random unit rows with {WIDTH} "
     "columns and their noisy views, at six temperatures.",
     refuted_if="A gradient that is not the printed formula, up to rounding.",
-    sizes={"tiny": cells(2, 32), "quick": cells(5, 256), "full": cells(20, 1024)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        temperature=(0.05, 0.07, 0.1, 0.2, 0.5, 1.0),
+        tiny={"n": 32, "seeds": 2},
+        quick={"n": 256, "seeds": 5},
+        full={"n": 1024, "seeds": 20},
+    ),
     columns={
         "temperature": "temperature",
         "error of the printed formula": "error_printed",

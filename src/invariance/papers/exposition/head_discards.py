@@ -1,10 +1,7 @@
 """Which parameters of the augmentations z has lost that h still has."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...runs import diagnose
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._small_runs import (
     SHAPES,
     SHAPES_EPOCHS,
@@ -13,12 +10,11 @@ from .._small_runs import (
     train_on_shapes,
 )
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 
 READABLE = 0.05  # R² from which on a parameter counts as read
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """R² of a linear map from h and from z to what each augmentation drew."""
     run = train_on_shapes(cell)
     readings = diagnose(run.folder, pool=2 * cell["samples"], batch_size=32, keep=False)
@@ -41,8 +37,6 @@ def read_parameters(rows: Rows) -> dict[str, tuple[list[float], list[float]]]:
 
 def judge(rows: Rows) -> Verdict:
     """Whether z keeps less than h, on average and of which parameters."""
-    if unknown := show_one_seed(rows):
-        return unknown
     lost = compare(rows["mean_h"], rows["mean_z"])
     means = [Spread.of(rows[f"mean_{of}"]) for of in ("h", "z")]
     parts = read_parameters(rows)
@@ -82,9 +76,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False, title="read off")
 
 
-CLAIM = Claim(
-    name="head_discards",
-    paper="exposition",
+ABOUT = About(
     where="section 6.5",
     says="The projection head discards what is specific to the augmentations, while "
     "the features below it keep that.",
@@ -93,8 +85,5 @@ CLAIM = Claim(
     refuted_if="The parameters can be read off z as well as off h, or better.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={"mean R² from h": "mean_h", "from z": "mean_z"},
 )

@@ -3,16 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_bars
 from .._small_runs import SMALLER, list_sizes, read_accuracy, score, train_small
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 
 PRINTED = 6  # points that a head of two layers is worth
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The accuracy of h, and of z above it."""
     above: list[float] = []
 
@@ -27,8 +26,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Whether the two-layer head beats none, and h beats z."""
-    if unknown := show_one_seed(rows):
-        return unknown
     by_head = rows.by("head", "accuracy")
     gain = compare(by_head["mlp2"], by_head["none"])
     two = rows.where(head="mlp2")
@@ -64,22 +61,15 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="with a head of two layers", ylabel="nearest neighbors, % right")
 
 
-SIZES = dict(list_sizes(head=("none", "linear", "mlp2")))
-
-CLAIM = Claim(
-    name="head_worth",
-    paper="exposition",
+ABOUT = About(
     where="section 10",
     says="A head of two layers improves the features below it by about "
     f"{PRINTED} points over no head.",
     run="SimCLR with no head, a linear one and one of two layers; features below "
     f"the head, and projections above it. {SMALLER}",
     refuted_if="Features that are worse with a head of two layers than without one.",
-    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    sizes=list_sizes(head=("none", "linear", "mlp2"), tiny={"head": ("none", "mlp2")}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "head": "head",
         "h, %": "accuracy",

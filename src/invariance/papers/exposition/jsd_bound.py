@@ -6,13 +6,13 @@ from typing import Any
 from torch import Tensor
 
 from ...estimators import jensen_shannon, nwj, nwj_of_log_ratio
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread
 from ._known_pairs import WIDTH, average_batches, show_one_seed
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The printed bound at its best critic, and what else that critic gives."""
 
     def read(x: Tensor, y: Tensor, exact: Tensor) -> Mapping[str, Any]:
@@ -65,29 +65,23 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="mutual information, nats", ylabel="value at the best critic, nats")
 
 
-def cells(
-    seeds: int, nats: tuple[float, ...], n: int, batches: int
-) -> list[dict[str, Any]]:
-    return grid(nats=nats, n=(n,), batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="jsd_bound",
-    paper="exposition",
+ABOUT = About(
     where="section 3.4",
     says=r"$I \ge \mathbb E_p\log\sigma(T) + \mathbb E_q\log(1-\sigma(T))$ is an "
     "alternative bound on the information.",
     run=f"The exact critic of {WIDTH}-dimensional Gaussians that share 0.25 to 3 nats, "
     "in batches of 512.",
     refuted_if="A value above the information.",
-    sizes={
-        "tiny": cells(2, (0.5, 2.0), 64, 20),
-        "quick": cells(5, (0.25, 0.5, 1.0, 2.0, 3.0), 512, 40),
-        "full": cells(10, (0.25, 0.5, 1.0, 2.0, 3.0, 4.0), 2048, 60),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"nats": (0.5, 2.0), "n": 64, "batches": 20, "seeds": 2},
+        quick={"nats": (0.25, 0.5, 1.0, 2.0, 3.0), "n": 512, "batches": 40, "seeds": 5},
+        full={
+            "nats": (0.25, 0.5, 1.0, 2.0, 3.0, 4.0),
+            "n": 2048,
+            "batches": 60,
+            "seeds": 10,
+        },
+    ),
     columns={
         "nats": "nats",
         "as printed": "printed",

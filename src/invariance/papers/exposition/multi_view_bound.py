@@ -3,13 +3,12 @@
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...estimators import gaussian, info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread, compare
 from ._known_pairs import WIDTH, exact_critic, show_one_seed
@@ -17,7 +16,7 @@ from ._known_pairs import WIDTH, exact_critic, show_one_seed
 CLEAREST, CLEARER = 0.95, 0.05  # how much of a sample is in the first view, and less
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The bound, the mean information of pairs, and of a view with all others."""
     m, n, generator = cell["views"], cell["n"], cell.generator()
     share = torch.tensor([CLEAREST - CLEARER * k for k in range(m)]).double()
@@ -109,28 +108,17 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="views M", ylabel="nats", xticks=sorted(set(rows["views"])))
 
 
-def cells(
-    seeds: int, views: tuple[int, ...], n: int, batches: int
-) -> list[dict[str, Any]]:
-    return grid(views=views, n=(n,), batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="multi_view_bound",
-    paper="exposition",
+ABOUT = About(
     where="theorem 6",
     says="InfoNCE averaged over all ordered pairs of M views is still a lower bound.",
     run=f"M views of Gaussian samples in {WIDTH} dimensions, each view noisier than "
     "the one before, exact critics, batches of 256.",
     refuted_if="A value above the mean information of the pairs, beyond chance.",
-    sizes={
-        "tiny": cells(2, (2, 3), 32, 10),
-        "quick": cells(5, (2, 3, 4, 6), 256, 30),
-        "full": cells(10, (2, 3, 4, 6, 8), 1024, 60),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"views": (2, 3), "n": 32, "batches": 10, "seeds": 2},
+        quick={"views": (2, 3, 4, 6), "n": 256, "batches": 30, "seeds": 5},
+        full={"views": (2, 3, 4, 6, 8), "n": 1024, "batches": 60, "seeds": 10},
+    ),
     columns={
         "views": "views",
         "bound, nats": "bound",

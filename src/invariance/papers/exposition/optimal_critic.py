@@ -5,11 +5,8 @@ how near the critic is to the ratio. The mean difference from the ratio over can
 is c(x) itself, which InfoNCE leaves free and a Jensen-Shannon critic does not.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...estimators import correlated_gaussian, estimate_mi, rho_of
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread
 from ._known_pairs import exact_critic, show_one_seed
@@ -20,7 +17,7 @@ TESTED = 500  # fresh pairs that the critic is compared on
 ENOUGH = 0.9
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How near a trained critic is to the log ratio on fresh pairs."""
     generator = cell.generator()
     x, y = PAIRS.sample(cell["n"], generator=generator)
@@ -83,14 +80,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     left.annotate("the log ratio", (max(rows["steps"]), 0.94), va="top", ha="right")
 
 
-def cells(seeds: int, n: int, steps: tuple[int, ...]) -> list[dict[str, Any]]:
-    keys = {"objective": ("info_nce", "jsd"), "n": (n,), "steps": steps}
-    return grid(**keys, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="optimal_critic",
-    paper="exposition",
+ABOUT = About(
     where="theorem 7",
     says="The critic that maximizes InfoNCE is the log density ratio plus any function "
     "of the context.",
@@ -99,14 +89,12 @@ CLAIM = Claim(
     "Jensen-Shannon objective, which leaves no term free, are shown for comparison.",
     refuted_if=f"Trained critics that explain less than {100 * ENOUGH:.0f} % of the "
     "differences between two candidates' log ratios.",
-    sizes={
-        "tiny": cells(2, 400, (10,)),
-        "quick": cells(3, 4000, (10, 30, 100, 300)),
-        "full": cells(8, 20000, (10, 30, 100, 300, 1000)),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=("info_nce", "jsd"),
+        tiny={"n": 400, "steps": (10,), "seeds": 2},
+        quick={"n": 4000, "steps": (10, 30, 100, 300), "seeds": 3},
+        full={"n": 20000, "steps": (10, 30, 100, 300, 1000), "seeds": 8},
+    ),
     columns={
         "objective": "objective",
         "steps": "steps",

@@ -1,17 +1,14 @@
 """The error of a partition that is estimated from K draws."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from scipy.special import hyp0f1
 
 from ...negatives import monte_carlo_partition
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread
-from ._known_pairs import show_one_seed
 from ._views_on_sphere import draw_unit_rows
 
 WIDTH, ANCHORS = 32, 64
@@ -29,7 +26,7 @@ def find_constant(temperature: float) -> float:
     return math.sqrt(second / z**2 - 1)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """What 95 % of the errors of log Z stay below, over anchors and draws."""
     generator, temperature = cell.generator(), cell["temperature"]
     u = draw_unit_rows(ANCHORS, WIDTH, generator)
@@ -66,8 +63,6 @@ def _fit(rows: Rows) -> float:
 
 def judge(rows: Rows) -> Verdict:
     """Slopes of -1/2, at each temperature."""
-    if unknown := show_one_seed(rows):
-        return unknown
     slopes = find_slopes(rows)
     fits = {t: STEEP[0] < s.low and s.high < STEEP[1] for t, s in slopes.items()}
     shown = ", ".join(f"{s.mean:.2f} at {t:g}" for t, s in slopes.items())
@@ -106,29 +101,19 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="95 % of the errors of log Z are below, nats")
 
 
-def cells(seeds: int, sizes: tuple[int, ...], draws: int) -> list[dict[str, Any]]:
-    temperatures = (1.0, 0.5, 0.2, 0.1, 0.05)
-    keys = {"temperature": temperatures, "n": sizes, "draws": (draws,)}
-    return grid(**keys, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="partition_error",
-    paper="exposition",
+ABOUT = About(
     where="theorems 10 and 11, section 8.6",
     says=r"With high probability the loss with K negatives is within $C/\sqrt K$ of "
     "its limit, where C depends on the variance of the exponentiated scores.",
     run=f"Anchors and draws spread evenly over the sphere in {WIDTH} dimensions, where "
     "the partition is known exactly, at five temperatures.",
     refuted_if="Errors that fall as one over the square root of K at no temperature.",
-    sizes={
-        "tiny": cells(2, (16, 64, 256), 4),
-        "quick": cells(4, (16, 64, 256, 1024, 4096), 40),
-        "full": cells(10, (16, 64, 256, 1024, 4096, 16384), 100),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        temperature=(1.0, 0.5, 0.2, 0.1, 0.05),
+        tiny={"n": (16, 64, 256), "draws": 4, "seeds": 2},
+        quick={"n": (16, 64, 256, 1024, 4096), "draws": 40, "seeds": 4},
+        full={"n": (16, 64, 256, 1024, 4096, 16384), "draws": 100, "seeds": 10},
+    ),
     columns={
         "temperature": "temperature",
         "K": "n",

@@ -1,8 +1,6 @@
 """What cleverer draws gain in the estimate of a partition."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,10 +12,9 @@ from ...negatives import (
     monte_carlo_partition,
     stratified_partition,
 )
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread
-from ._known_pairs import show_one_seed
 from ._views_on_sphere import draw_near, draw_unit_rows
 
 WIDTH, CLUSTERS, BANK, ANCHORS = 16, 16, 2048, 64
@@ -25,7 +22,7 @@ STALE = 0.3  # how far the rows that importance sampling knows have moved since
 SAMPLINGS = ("importance", "stratified", "control variate")
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The relative error of Z with plain and with cleverer draws from a bank."""
     g, k, scale = cell.generator(), cell["k"], 1 / cell["temperature"]
     centers = draw_unit_rows(CLUSTERS, WIDTH, g)
@@ -83,8 +80,6 @@ def draw_in_strata(
 
 def judge(rows: Rows) -> Verdict:
     """Which samplings gain at which temperatures."""
-    if unknown := show_one_seed(rows):
-        return unknown
     gains, harms, losses, sentences = 0, 0, [], []
     for name in SAMPLINGS:
         parts = []
@@ -120,15 +115,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="plain draws that one of these is worth")
 
 
-def cells(seeds: int, draws: int) -> list[dict[str, Any]]:
-    temperatures = (1.0, 0.5, 0.2, 0.1, 0.05)
-    keys = {"temperature": temperatures, "k": (64,), "draws": (draws,)}
-    return grid(**keys, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="partition_sampling",
-    paper="exposition",
+ABOUT = About(
     where="section 8.7",
     says="Importance sampling, stratified sampling and control variates reduce the "
     "variance of the estimated partition.",
@@ -137,10 +124,13 @@ CLAIM = Claim(
     "k-means clusters, and the control variate is a quadratic in the scores. The cost "
     "of scoring the older rows and of clustering is not counted.",
     refuted_if="None of the samplings has a smaller error than plain draws.",
-    sizes={"tiny": cells(2, 3), "quick": cells(4, 60), "full": cells(10, 300)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        temperature=(1.0, 0.5, 0.2, 0.1, 0.05),
+        k=64,
+        tiny={"draws": 3, "seeds": 2},
+        quick={"draws": 60, "seeds": 4},
+        full={"draws": 300, "seeds": 10},
+    ),
     columns={
         "temperature": "temperature",
         "relative error, plain": "error_plain",

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread, compare
 from ._known_pairs import WIDTH, average_batches, show_one_seed
@@ -19,7 +19,7 @@ from ._known_pairs import WIDTH, average_batches, show_one_seed
 NATS = 2.0
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Both sides of each step, at the optimal critic."""
     n = cell["n"]
 
@@ -94,13 +94,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(title="third term of part VII", ylabel="nats")
 
 
-def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="printed_proof",
-    paper="exposition",
+ABOUT = About(
     where="the proofs of theorems 2 and 4",
     says="The loss is minus the log of the expected probability of a correct choice, "
     "and Jensen's inequality turns this into the bound.",
@@ -108,14 +102,11 @@ CLAIM = Claim(
     f"Gaussians that share {NATS:g} nats.",
     refuted_if="A printed equality whose sides differ beyond chance, or an inequality "
     "that is violated beyond chance.",
-    sizes={
-        "tiny": cells(2, (4, 64), 20),
-        "quick": cells(5, (4, 16, 64, 256, 1024), 60),
-        "full": cells(10, (4, 16, 64, 256, 1024, 4096), 100),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"n": (4, 64), "batches": 20, "seeds": 2},
+        quick={"n": (4, 16, 64, 256, 1024), "batches": 60, "seeds": 5},
+        full={"n": (4, 16, 64, 256, 1024, 4096), "batches": 100, "seeds": 10},
+    ),
     columns={
         "K": "n",
         "L": "loss",

@@ -1,12 +1,11 @@
 """What more negatives cost, and what they bring."""
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
-from .._figures import plot_lines
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
+from .._figures import mark_untrained, plot_lines
 from .._small_runs import (
+    EPOCHS,
     SMALLER,
     list_sizes,
     read_accuracy,
@@ -14,10 +13,9 @@ from .._small_runs import (
     train_small,
 )
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy and processor time with so many negatives drawn from a bank."""
     began = time.process_time()
     # no more than the bank of the tiny size has
@@ -33,8 +31,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Where more negatives stop to help, and what they cost there."""
-    if unknown := show_one_seed(rows):
-        return unknown
     accuracy, seconds = (rows.by("negatives", v) for v in ("accuracy", "seconds"))
     few, many = min(accuracy), max(accuracy)
     gain, cost = (compare(v[many], v[few]) for v in (accuracy, seconds))
@@ -65,9 +61,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     """Accuracy and time by the number of negatives."""
     left, right = figure.subplots(1, 2)
     plot_lines(left, rows, x="negatives", y="accuracy")
-    untrained = Spread.of(rows["untrained"]).mean
-    left.axhline(untrained, color="black", linewidth=1)
-    left.annotate("before training", (min(rows["negatives"]), untrained), va="bottom")
+    mark_untrained(left, rows, x="negatives")
     left.set(ylabel="nearest neighbors, % right")
     plot_lines(right, rows, x="negatives", y="seconds")
     right.set(ylabel="processor time of training, s", ylim=(0, None))
@@ -75,15 +69,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.set(xscale="log", xlabel="negatives of each anchor")
 
 
-# a row of the bank is renewed once an epoch, so this learns more slowly than others
-SIZES = {
-    size: [{**cell, "epochs": 2 * cell["epochs"]} for cell in cells]
-    for size, cells in list_sizes(negatives=(1, 16, 256)).items()
-}
-
-CLAIM = Claim(
-    name="sampling_cost",
-    paper="exposition",
+ABOUT = About(
     where="sections 8.6, 11 and 12",
     says="More negatives approximate the partition better and so help, at a cost that "
     "grows with their number.",
@@ -91,11 +77,13 @@ CLAIM = Claim(
     f"their number does not depend on the batch. {SMALLER}",
     refuted_if="Accuracy that falls from the fewest negatives to the most, beyond "
     "chance.",
-    sizes=SIZES | {"tiny": SIZES["tiny"][-1:]},
+    # a row of the bank is renewed once an epoch, so this learns more slowly than others
+    sizes=list_sizes(
+        negatives=(1, 16, 256),
+        tiny={"negatives": 256},
+        epochs={size: 2 * n for size, n in EPOCHS.items()},
+    ),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "negatives": "negatives",
         "%": "accuracy",

@@ -1,14 +1,10 @@
 """What a low temperature does to the gradient: its length, and who it falls on."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread, compare
-from ._known_pairs import show_one_seed
 from ._views_on_sphere import draw_near, draw_unit_rows
 from .gradient_sign import WIDTH, differentiate
 
@@ -16,7 +12,7 @@ NOISES = {"alike": 0.3, "far apart": 1.5}
 HARDEST = 0.1
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The gradient's length, and the share of the hardest tenth of the negatives."""
     generator, n = cell.generator(), cell["n"]
     u = draw_unit_rows(n, WIDTH, generator)
@@ -34,8 +30,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """Focus and amplification, between the highest and the lowest temperature."""
-    if unknown := show_one_seed(rows):
-        return unknown
     low, high = min(rows["temperature"]), max(rows["temperature"])
     focused, flat, amplified, sentences = [], [], [], []
     for views in dict.fromkeys(rows["views"]):
@@ -79,14 +73,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.set(xscale="log", xlabel="temperature")
 
 
-def cells(seeds: int, n: int) -> list[dict[str, Any]]:
-    temperatures = (0.05, 0.07, 0.1, 0.2, 0.5, 1.0)
-    return grid(views=NOISES, temperature=temperatures, n=(n,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="temperature_focus",
-    paper="exposition",
+ABOUT = About(
     where="sections 6.6 and 9",
     says="A lower temperature amplifies gradients and focuses them on hard negatives; "
     "a high one treats all negatives alike.",
@@ -94,10 +81,13 @@ CLAIM = Claim(
     "some nearly alike, others far apart.",
     refuted_if="A share of the hardest negatives that does not grow as the temperature "
     "falls.",
-    sizes={"tiny": cells(2, 32), "quick": cells(5, 256), "full": cells(20, 1024)},
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        views=NOISES,
+        temperature=(0.05, 0.07, 0.1, 0.2, 0.5, 1.0),
+        tiny={"n": 32, "seeds": 2},
+        quick={"n": 256, "seeds": 5},
+        full={"n": 1024, "seeds": 20},
+    ),
     columns={
         "views": "views",
         "temperature": "temperature",

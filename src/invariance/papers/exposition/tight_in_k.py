@@ -6,13 +6,13 @@ from typing import Any
 from torch import Tensor
 
 from ...estimators import info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import compare
-from ._known_pairs import WIDTH, average_batches, show_one_seed
+from ._known_pairs import WIDTH, average_batches
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The bound, and what is missing of the pairs' own log ratios."""
 
     def read(x: Tensor, y: Tensor, exact: Tensor) -> Mapping[str, Any]:
@@ -24,8 +24,6 @@ def measure(cell: Cell) -> Mapping[str, Any]:
 
 def judge(rows: Rows) -> Verdict:
     """The gap must shrink with every larger K, for every amount of information."""
-    if unknown := show_one_seed(rows):
-        return unknown
     sentences, falls, stalls = [], True, False
     for nats in dict.fromkeys(rows["nats"]):
         gaps = rows.where(nats=nats).by("n", "gap")
@@ -60,27 +58,26 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="candidates K", ylabel="I - (log K - L), nats")
 
 
-def cells(
-    seeds: int, nats: tuple[float, ...], sizes: tuple[int, ...], batches: int
-) -> list[dict[str, Any]]:
-    return grid(nats=nats, n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="tight_in_k",
-    paper="exposition",
+ABOUT = About(
     where="theorem 3",
     says="With the optimal critic the bound becomes tight as K grows.",
     run=f"The exact critic of {WIDTH}-dimensional Gaussians that share 1, 2 or 4 nats, "
     "with up to 1,024 candidates.",
     refuted_if="A gap that stops shrinking before it has closed.",
-    sizes={
-        "tiny": cells(2, (1.0,), (4, 64), 30),
-        "quick": cells(5, (1.0, 2.0, 4.0), (4, 16, 64, 256, 1024), 60),
-        "full": cells(10, (1.0, 2.0, 4.0, 6.0), (4, 16, 64, 256, 1024, 4096), 100),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"nats": (1.0,), "n": (4, 64), "batches": 30, "seeds": 2},
+        quick={
+            "nats": (1.0, 2.0, 4.0),
+            "n": (4, 16, 64, 256, 1024),
+            "batches": 60,
+            "seeds": 5,
+        },
+        full={
+            "nats": (1.0, 2.0, 4.0, 6.0),
+            "n": (4, 16, 64, 256, 1024, 4096),
+            "batches": 100,
+            "seeds": 10,
+        },
+    ),
     columns={"nats": "nats", "K": "n", "log K - L": "bound", "missing": "gap"},
 )

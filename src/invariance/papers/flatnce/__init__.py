@@ -1,5 +1,6 @@
 """Claims of the FlatNCE paper."""
 
+from .._claim import collect_claims
 from . import (
     cost_table,
     ess_over_training,
@@ -22,24 +23,25 @@ from . import (
     zero_variance,
 )
 
-CLAIMS = (
-    log_k_curse.CLAIM,
-    saturation_precision.CLAIM,
-    gradient_variance.CLAIM,
-    flat_is_dcl.CLAIM,
-    zero_variance.CLAIM,
-    term_dropping_unstable.CLAIM,
-    ess_range.CLAIM,
-    small_batch.CLAIM,
-    large_batch_speed.CLAIM,
-    true_mi_accuracy.CLAIM,
-    ess_over_training.CLAIM,
-    fixed_ess.CLAIM,
-    cost_table.CLAIM,
-    table_s2.CLAIM,
-    proposition_s1_sign.CLAIM,
-    flo_formula.CLAIM,
-    leave_one_out.CLAIM,
-    holder_family.CLAIM,
-    ess_schedule_sign.CLAIM,
+CLAIMS = collect_claims(
+    "flatnce",
+    log_k_curse,
+    saturation_precision,
+    gradient_variance,
+    flat_is_dcl,
+    zero_variance,
+    term_dropping_unstable,
+    ess_range,
+    small_batch,
+    large_batch_speed,
+    true_mi_accuracy,
+    ess_over_training,
+    fixed_ess,
+    cost_table,
+    table_s2,
+    proposition_s1_sign,
+    flo_formula,
+    leave_one_out,
+    holder_family,
+    ess_schedule_sign,
 )

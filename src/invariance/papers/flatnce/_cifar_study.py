@@ -7,11 +7,11 @@ The study trains a ResNet-18 on a GPU and chooses temperature and learning rate 
 objective and batch. What a claim runs itself for such a cell has the settings here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .._cell_training import TrainedRun, train_in
-from .._claim import Cell
+from .._claim import Cell, Cells, Row, Values
 from .._small_runs import read_accuracy, train_small
 
 METHODS = {"InfoNCE": "info_nce", "FlatNCE": "flatclr"}
@@ -37,11 +37,39 @@ def train_either(cell: Cell, **settings: Any) -> tuple[TrainedRun, float]:
     return run, run.accuracy("linear")
 
 
-def list_finished(
-    lines: Iterable[Mapping[str, Any]], stage: str, control: str
-) -> Iterator[Mapping[str, Any]]:
-    """Lines of runs of that stage that came to an end."""
+def take_rows(
+    lines: Iterable[Values],
+    stage: str,
+    control: str,
+    cells: Cells,
+    values: Callable[[Values], Values],
+    *,
+    data: Values = CIFAR,
+    **named: str,
+) -> list[Row]:
+    """Rows of cells that the study has finished.
+
+    Args:
+        lines: Of benchmarks/results/small_batch.jsonl, each read as JSON.
+        stage: Of the study.
+        control: Whether the temperature was fixed ("fixed") or the ESS ("ess").
+        cells: Of a claim; other runs of the study are left out.
+        values: Those of a row, from its line.
+        data: Settings of the cells that all runs of the study share.
+        named: What the study calls other settings of the cells.
+    """
+    rows = []
     for line in lines:
         job = line["job"]
-        if (job["stage"], job["control"]) == (stage, control) and "held_out" in line:
-            yield line
+        if (job["stage"], job["control"]) != (stage, control) or "held_out" not in line:
+            continue
+        settings = {
+            **data,
+            "batch": job["batch_size"],
+            "epochs": job["epochs"],
+            "seed": job["seed"],
+            **{setting: job[name] for setting, name in named.items()},
+        }
+        if settings in cells:
+            rows.append(Row(settings, values(line)))
+    return rows

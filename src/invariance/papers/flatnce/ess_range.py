@@ -1,18 +1,15 @@
 """With K instead of the number of negatives the ESS never reaches 1."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
 from ...diagnostics import effective_sample_size
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_batches, plot_values
 
 WIDTH = 16
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The ESS of equation 4 and with the number of negatives, rows alike or not."""
     n, generator = cell["n"], cell.generator()
     u = torch.randn(n, WIDTH, generator=generator, dtype=torch.double)
@@ -53,29 +50,20 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="ESS of equal weights", ylim=(0, 1.05))
 
 
-def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    return grid(
-        rows=("alike", "random"), temperature=(0.1,), n=sizes, seed=range(seeds)
-    )
-
-
-CLAIM = Claim(
-    name="ess_range",
-    paper="flatnce",
+ABOUT = About(
     where="equation 4",
     says="The effective sample size 1 / (K sum of squared weights) ranges from 1/K to "
     "1.",
     run="The weights of K identical rows, which are as even as weights can be, and of "
     "random rows, by equation 4 and with the number of negatives in place of K.",
     refuted_if="Equal weights whose effective sample size is not 1.",
-    sizes={
-        "tiny": cells(1, (2, 8)),
-        "quick": cells(3, (2, 4, 8, 16, 32, 64, 128)),
-        "full": cells(10, (2, 4, 8, 16, 32, 64, 128, 256, 512)),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        rows=("alike", "random"),
+        temperature=(0.1,),
+        tiny={"n": (2, 8), "seeds": 1},
+        quick={"n": (2, 4, 8, 16, 32, 64, 128), "seeds": 3},
+        full={"n": (2, 4, 8, 16, 32, 64, 128, 256, 512), "seeds": 10},
+    ),
     columns={
         "rows": "rows",
         "batch size": "n",

@@ -1,20 +1,17 @@
 """Algorithm S2 turns the temperature the wrong way: as printed it runs away."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
 from ...objectives import FlatNCE
 from ...training import Ess, EssController
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._spread import Spread
 
 N, WIDTH, RATE = 32, 32, 0.01  # the paper's rate
 CLOSE = 0.05
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The ESS over many steps of one rule, the rows staying as they are."""
     u, v = torch.randn(2, N, WIDTH, generator=cell.generator())
     objective = FlatNCE(temperature=1 / cell["start"], negatives="cross")
@@ -66,19 +63,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[1].legend(frameon=False, title="started from")
 
 
-def cells(seeds: int, targets: tuple[float, ...], steps: int) -> list[dict[str, Any]]:
-    return grid(
-        rule=("printed", "corrected"),
-        start=(1.0, 50.0),
-        target=targets,
-        steps=(steps,),
-        seed=range(seeds),
-    )
-
-
-CLAIM = Claim(
-    name="ess_schedule_sign",
-    paper="flatnce",
+ABOUT = About(
     where="algorithm S2",
     says="To hold the effective sample size at a target, make the inverse temperature "
     "1 % smaller when it is above the target, and 1 % larger otherwise.",
@@ -86,14 +71,17 @@ CLAIM = Claim(
     "an inverse temperature of 1 and of 50, with the rule as printed and with this "
     "library's.",
     refuted_if="The ESS moves away from its target.",
-    sizes={
-        "tiny": cells(1, (0.3,), 200),
-        "quick": cells(3, (0.15, 0.4, 0.7), 500),
-        "full": cells(10, (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8), 1000),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        rule=("printed", "corrected"),
+        start=(1.0, 50.0),
+        tiny={"target": (0.3,), "steps": 200, "seeds": 1},
+        quick={"target": (0.15, 0.4, 0.7), "steps": 500, "seeds": 3},
+        full={
+            "target": (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
+            "steps": 1000,
+            "seeds": 10,
+        },
+    ),
     columns={
         "rule": "rule",
         "inverse temperature at the start": "start",

@@ -1,21 +1,31 @@
 """With the effective sample size held fixed, a moderate one learns best."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from ...training import Ess
-from .._claim import BELOW_FULL, Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import (
+    BELOW_FULL,
+    About,
+    Cell,
+    Figure,
+    Row,
+    Rows,
+    Values,
+    Verdict,
+    plan,
+)
 from .._figures import plot_lines
 from .._small_runs import SMALLER
 from .._spread import compare
-from ._cifar_study import CIFAR, list_finished, train_either
+from ._cifar_study import CIFAR, take_rows, train_either
 
 MODERATE = (0.15, 0.4)
 REACHED = 0.1  # how near to its target a run must end
 TARGETS = (0.05, 0.15, 0.3, 0.5, 0.8)
+CODES = {"data": "codes", "batch": 32, "seeds": 1}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy, and the ESS that was reached over the last tenth of training."""
     run, accuracy = train_either(
         cell,
@@ -28,26 +38,13 @@ def measure(cell: Cell) -> Mapping[str, Any]:
     return {"accuracy": accuracy, "ess": sum(tail) / len(tail)}
 
 
-def from_study(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The study's sweep of ESS targets on CIFAR-10, as full-size rows.
+def from_study(lines: Iterable[Values]) -> list[Row]:
+    """The study's sweep of ESS targets on CIFAR-10, as full-size rows."""
 
-    Args:
-        lines: Of benchmarks/results/small_batch.jsonl, each read as JSON.
-    """
-    rows = []
-    for line in list_finished(lines, "sweep", "ess"):
-        job = line["job"]
-        settings = {
-            **CIFAR,
-            "batch": job["batch_size"],
-            "epochs": job["epochs"],
-            "target": job["knob"],
-            "seed": job["seed"],
-        }
-        if settings in CLAIM.sizes["full"]:
-            values = {"accuracy": line["held_out"]["linear"], "ess": line["ess"]}
-            rows.append(Row(settings, values))
-    return rows
+    def take(line: Values) -> Values:
+        return {"accuracy": line["held_out"]["linear"], "ess": line["ess"]}
+
+    return take_rows(lines, "sweep", "ess", ABOUT.sizes["full"], take, target="knob")
 
 
 def judge(rows: Rows) -> Verdict:
@@ -103,16 +100,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="effective sample size held at", ylabel="accuracy, %")
 
 
-def cells(
-    seeds: int, data: Mapping[str, Any], batch: int, epochs: int, targets: Any = TARGETS
-) -> list[dict[str, Any]]:
-    each = grid(batch=(batch,), epochs=(epochs,), target=targets, seed=range(seeds))
-    return [{**data, **cell} for cell in each]
-
-
-CLAIM = Claim(
-    name="fixed_ess",
-    paper="flatnce",
+ABOUT = About(
     where="section 4, section C, figure 7",
     says="With the effective sample size held fixed, FlatNCE learns best at a moderate "
     "one: 0.2 to 0.4 of the negatives by section 4, 0.15 to 0.4 by section C.",
@@ -121,15 +109,13 @@ CLAIM = Claim(
     "or the finished rows of the study by batch size. The paper has 50 epochs of a "
     "ResNet on CIFAR-10.",
     refuted_if="A target outside the range beats all those inside, beyond chance.",
-    sizes={
-        "tiny": cells(1, {"data": "codes", "samples": 64}, 32, 1, (0.05, 0.3, 0.8)),
-        "quick": cells(5, {"data": "codes", "samples": 2048}, 32, 10),
-        "full": cells(3, CIFAR, 256, 30),
-    },
+    sizes=plan(
+        target=TARGETS,
+        tiny={**CODES, "target": (0.05, 0.3, 0.8), "samples": 64, "epochs": 1},
+        quick={**CODES, "samples": 2048, "epochs": 10, "seeds": 5},
+        full={**CIFAR, "batch": 256, "epochs": 30, "seeds": 3},
+    ),
     toy=BELOW_FULL,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "data": "data",
         "batch size": "batch",

@@ -4,16 +4,13 @@ That loss is DCL. Per anchor both are InfoNCE's gradient divided by 1 - p, where
 the probability that InfoNCE gives to the right partner.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 
 from ...estimators import flat_nce_loss
 from ...estimators import info_nce as info_nce_bound
 from ...objectives import dcl, flat_nce, info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_batches, plot_lines
 from ._made_scores import gradient, relative_error
 
@@ -21,7 +18,7 @@ WIDTH, TOLERANCE = 32, 1e-9
 FLOOR = 1e-17  # where zero is drawn on a logarithmic axis
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Relative differences of gradients, in double precision."""
     n, generator = cell["n"], cell.generator()
     u, noise = torch.randn(2, n, WIDTH, generator=generator, dtype=torch.double)
@@ -83,13 +80,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(ylabel="cosine with InfoNCE's gradient, whole batch")
 
 
-def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    return grid(temperature=(0.05, 0.1, 0.5), n=sizes, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="flat_is_dcl",
-    paper="flatnce",
+ABOUT = About(
     where="section 3, proposition S2",
     says="FlatNCE has the gradient of InfoNCE with the positive left out of the sum.",
     run=f"Random pairs of views in {WIDTH} dimensions, batches of 4 to 256 (1,024 at "
@@ -97,14 +88,12 @@ CLAIM = Claim(
     "with that of DCL, which is InfoNCE without the positive, and with that of InfoNCE "
     "itself, divided for each anchor by the probability 1 - p of a mistake.",
     refuted_if=f"A relative difference of more than {TOLERANCE:g} in any batch.",
-    sizes={
-        "tiny": cells(1, (4, 16)),
-        "quick": cells(3, (4, 32, 256)),
-        "full": cells(10, (4, 32, 256, 1024)),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        temperature=(0.05, 0.1, 0.5),
+        tiny={"n": (4, 16), "seeds": 1},
+        quick={"n": (4, 32, 256), "seeds": 3},
+        full={"n": (4, 32, 256, 1024), "seeds": 10},
+    ),
     columns={
         "temperature": "temperature",
         "batch size": "n",

@@ -1,13 +1,10 @@
 """The Fenchel-Legendre bound as printed is two nats off, and its equality misplaced."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from ...estimators import correlated_gaussian, flo, info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_values
 from .._spread import Spread
 from ._made_scores import exact_scores
@@ -28,7 +25,7 @@ def right_side(means: Tensor, u: Tensor) -> Tensor:
     return (1 - u - (-u).exp() * means).mean()
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """At the best critic and its best dual: both forms, and both ends of lemma S3."""
     pairs = correlated_gaussian(WIDTH, nats=cell["nats"])
     generator = cell.generator()
@@ -88,13 +85,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="mutual information, nats", ylabel="left less right side, nats")
 
 
-def cells(seeds: int, nats: tuple[float, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(nats=nats, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="flo_formula",
-    paper="flatnce",
+ABOUT = About(
     where="equations 22, 24 and 25",
     says="The mutual information is minus the least value of E[u + exp(-u + g' - g)] + "
     "1, and equation 22 is an equality when u is the mean of exp(g' - g).",
@@ -103,14 +94,11 @@ CLAIM = Claim(
     "and both sides of equation 22 at the mean and at its logarithm.",
     refuted_if="Values of equation 25 that are not the true information, or sides of "
     "equation 22 that differ where they should be equal.",
-    sizes={
-        "tiny": cells(2, (1.0,), 5),
-        "quick": cells(5, (0.5, 1.0, 2.0, 3.0, 4.0), 40),
-        "full": cells(10, (0.5, 1.0, 2.0, 3.0, 4.0), 400),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"nats": (1.0,), "batches": 5, "seeds": 2},
+        quick={"nats": (0.5, 1.0, 2.0, 3.0, 4.0), "batches": 40, "seeds": 5},
+        full={"nats": (0.5, 1.0, 2.0, 3.0, 4.0), "batches": 400, "seeds": 10},
+    ),
     columns={
         "true nats": "nats",
         "equation 25": "printed",

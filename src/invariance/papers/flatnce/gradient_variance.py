@@ -1,13 +1,12 @@
 """InfoNCE's gradients vary more at a small batch, and more than FlatNCE's."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from ...diagnostics import gradient_signal_to_noise
 from ...objectives import InfoNCE, flat_nce
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import EVERY_SIZE, About, Cell, Cells, Figure, Rows, Values, Verdict, grid
 from .._figures import plot_lines
 from .._spread import compare
 from ._made_scores import draw_views
@@ -21,7 +20,7 @@ def score_flat(u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return flat_nce(u, v, temperature=TEMPERATURE, negatives="cross")
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Noise over signal of the gradient of a linear layer, over batches."""
     n, noise = cell["batches"] * LARGE, cell["view_noise"]
     u, v = draw_views(n, WIDTH, noise, cell.generator())
@@ -79,19 +78,12 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[0].set(ylabel="noise over signal of the gradient")
 
 
-def cells(seeds: int, levels: tuple[float, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(
-        view_noise=levels,
-        n=(SMALL, LARGE),
-        objective=NAMES,
-        batches=(batches,),
-        seed=range(seeds),
-    )
+def cells(levels: tuple[float, ...], batches: int, seeds: int) -> Cells:
+    each = {"n": (SMALL, LARGE), "objective": NAMES, "seed": range(seeds)}
+    return grid(view_noise=levels, batches=batches, **each)
 
 
-CLAIM = Claim(
-    name="gradient_variance",
-    paper="flatnce",
+ABOUT = About(
     where="figure 2",
     says="InfoNCE's gradients vary more at batch 32 than at 512, and at batch 32 more "
     "than FlatNCE's.",
@@ -103,14 +95,11 @@ CLAIM = Claim(
     refuted_if="At batch 32, where the views agree most, InfoNCE's gradient has less "
     "noise than FlatNCE's, or less than its own at 512.",
     sizes={
-        "tiny": cells(2, (0.5, 1.2), 2),
-        "quick": cells(4, (0.3, 0.6, 1.2, 2.0), 8),
-        "full": cells(10, (0.3, 0.5, 0.8, 1.2, 1.6, 2.0, 3.0), 40),
+        "tiny": cells((0.5, 1.2), 2, 2),
+        "quick": cells((0.3, 0.6, 1.2, 2.0), 8, 4),
+        "full": cells((0.3, 0.5, 0.8, 1.2, 1.6, 2.0, 3.0), 40, 10),
     },
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "noise between views": "view_noise",
         "batch size": "n",

@@ -1,16 +1,14 @@
 """Hölder means of the contrasts: FlatNCE at another temperature, and its limits."""
 
 import math
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from ...objectives import flat_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._spread import Spread
 from ._made_scores import gradient, relative_error
 
@@ -40,7 +38,7 @@ def pool(u: Tensor, v: Tensor, limit: str) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Proposition S9's error, and the distance from each limit."""
     gamma = cell["gamma"]
     u, v = torch.randn(2, N, WIDTH, generator=cell.generator(), dtype=torch.double)
@@ -96,13 +94,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False, title="from that of")
 
 
-def cells(seeds: int, gammas: tuple[float, ...]) -> list[dict[str, Any]]:
-    return grid(gamma=gammas, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="holder_family",
-    paper="flatnce",
+ABOUT = About(
     where="definition S8, proposition S9",
     says="The gradient of FlatNCE over a Hölder mean of exponent gamma is that of "
     "FlatNCE at gamma times the scores, divided by gamma; with gamma the mean goes "
@@ -111,20 +103,20 @@ CLAIM = Claim(
     f"{TEMPERATURE:g}, double precision, gamma from -100,000 to 100,000.",
     refuted_if=f"A relative error of the identity above {TOLERANCE:g}, or, at the "
     "ends, a gradient more than 5 % away from that of the limit.",
-    sizes={
-        "tiny": cells(1, (-100_000.0, 0.001, 1.0, 100_000.0)),
-        "quick": cells(
-            5,
-            (
+    sizes=plan(
+        tiny={"gamma": (-100_000.0, 0.001, 1.0, 100_000.0), "seeds": 1},
+        quick={
+            "gamma": (
                 *(-100_000.0, -100.0, -30.0, -10.0, -3.0, -1.0, -0.1, -0.01, -0.001),
                 *(0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 100_000.0),
             ),
-        ),
-        "full": cells(20, (-100_000.0, -10.0, -1.0, -0.01, 0.01, 1.0, 10.0, 100_000.0)),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+            "seeds": 5,
+        },
+        full={
+            "gamma": (-100_000.0, -10.0, -1.0, -0.01, 0.01, 1.0, 10.0, 100_000.0),
+            "seeds": 20,
+        },
+    ),
     columns={
         "gamma": "gamma",
         "error of proposition S9": "error",

@@ -4,19 +4,16 @@ That depends on what is counted. Per step a larger batch sees more images; per e
 takes fewer steps.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from ...training import Optim
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
-from .._figures import mark_batches, plot_lines
+from .._claim import EVERY_SIZE, About, Cell, Cells, Figure, Rows, Values, Verdict
+from .._figures import mark_batches, mark_untrained, plot_lines
 from .._small_runs import SMALLER, read_accuracy, read_untrained, train_small
 from .._spread import Spread, compare
 
 BUDGETS = {"steps": "the same number of steps", "epochs": "the same number of epochs"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy at the end of a whole run, its warm-up and decay included."""
     run = train_small(
         cell,
@@ -57,16 +54,12 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes = figure.subplots()
     plot_lines(axes, rows, x="batch", y="accuracy", by="budget", labels=BUDGETS)
     axes.get_legend().set_title("after")
-    untrained = Spread.of(rows["untrained"]).mean
-    axes.axhline(untrained, color="black", linewidth=1)
-    axes.annotate("untrained", (min(rows["batch"]), untrained), va="bottom")
+    mark_untrained(axes, rows, x="batch")
     mark_batches(axes, rows, "batch")
     axes.set(ylabel="kNN accuracy, %")
 
 
-def cells(
-    seeds: int, batches: tuple[int, ...], samples: int, epochs: int
-) -> list[dict[str, Any]]:
+def cells(seeds: int, batches: tuple[int, ...], samples: int, epochs: int) -> Cells:
     """The largest batch makes all epochs; for as many steps, others make fewer."""
     return [
         {
@@ -82,9 +75,7 @@ def cells(
     ]
 
 
-CLAIM = Claim(
-    name="large_batch_speed",
-    paper="flatnce",
+ABOUT = About(
     where="figures 4 and S2",
     says="With a learning rate that grows in proportion to the batch, larger batches "
     "converge faster.",
@@ -99,9 +90,6 @@ CLAIM = Claim(
         "full": cells(5, (32, 64, 128, 256), 8192, 24),
     },
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "counted by": "budget",
         "batch size": "batch",

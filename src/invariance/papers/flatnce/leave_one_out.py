@@ -1,14 +1,12 @@
 """The value without the positive is no lower bound: it comes out too high."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from ...estimators import correlated_gaussian, info_nce
 from ...estimators import leave_one_out as read_leave_one_out
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_batches, plot_lines
 from ._made_scores import exact_scores
 
@@ -17,7 +15,7 @@ PAIRS = correlated_gaussian(WIDTH, nats=NATS)
 WAYS = {"without": "positive left out", "with": "positive kept (InfoNCE)"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The mean value over many batches, at the best critic there is."""
     read = read_leave_one_out if cell["positive"] == "without" else info_nce
     generator, n = cell.generator(), cell["n"]
@@ -62,13 +60,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="value, nats")
 
 
-def cells(seeds: int, sizes: tuple[int, ...], rows: int) -> list[dict[str, Any]]:
-    return grid(positive=WAYS, n=sizes, rows=(rows,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="leave_one_out",
-    paper="flatnce",
+ABOUT = About(
     where="footnote 7",
     says="Equation 3, which leaves the positive out of the sum, also lower-bounds the "
     "mutual information.",
@@ -77,14 +69,12 @@ CLAIM = Claim(
     "information is read as minus the log of the mean over strangers of exp(score - "
     "score of the partner).",
     refuted_if="An average above the true information beyond chance.",
-    sizes={
-        "tiny": cells(2, (4, 16), 400),
-        "quick": cells(5, (4, 8, 16, 64, 256), 2048),
-        "full": cells(10, (4, 8, 16, 64, 256, 1024), 40960),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        positive=WAYS,
+        tiny={"n": (4, 16), "rows": 400, "seeds": 2},
+        quick={"n": (4, 8, 16, 64, 256), "rows": 2048, "seeds": 5},
+        full={"n": (4, 8, 16, 64, 256, 1024), "rows": 40960, "seeds": 10},
+    ),
     columns={"positive": "positive", "batch size": "n", "nats": "nats"},
     correction=r"""
     With the partition $\hat Z = \frac1{K-1}\sum_{j\ne i} e^{g_{ij}}$ the value is

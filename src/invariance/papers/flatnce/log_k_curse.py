@@ -5,10 +5,9 @@ has longer gradients, so at one rate for both it takes longer steps.
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import EVERY_SIZE, About, Cell, Cells, Figure, Rows, Values, Verdict, grid
 from .._spread import Spread, compare
 from ._pair_training import NATS, OBJECTIVE_NAMES, WIDTH, train_on_pairs
 
@@ -20,7 +19,7 @@ STEPS = (
 )
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Curves of both estimates, and where they end."""
     curves = train_on_pairs(
         cell,
@@ -112,7 +111,7 @@ def draw(rows: Rows, figure: Figure) -> None:
 
 def cells(
     seeds: int, steps: int, how: Any = STEPS, readings: int = 10, pool: int = 100
-) -> list[dict[str, Any]]:
+) -> Cells:
     size = {"steps": steps, "readings": readings, "pool": pool}
     return [
         {"optimizer": optimizer, "rate": rate, **size, **cell}
@@ -121,9 +120,7 @@ def cells(
     ]
 
 
-CLAIM = Claim(
-    name="log_k_curse",
-    paper="flatnce",
+ABOUT = About(
     where="section 2, figure 1",
     says="Once the mini-batch estimate reaches log K, InfoNCE stagnates; FlatNCE goes "
     "on and ends with more true information, at the same mini-batch estimate.",
@@ -140,9 +137,6 @@ CLAIM = Claim(
         "full": cells(8, 6000, (*STEPS, ("Adam", 0.0003), ("Adam", 0.003))),
     },
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "optimizer": "optimizer",
         "learning rate": "rate",

@@ -1,20 +1,19 @@
 """With the positive kept, FlatNCE's gradient is minus that of the InfoNCE bound."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch.nn.functional import cosine_similarity
 
 from ...objectives import flat_nce, info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_batches, plot_lines
 from ._made_scores import gradient
 
 WIDTH, TEMPERATURE = 32, 0.2
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Cosine and ratio of the two gradients."""
     n, generator = cell["n"], cell.generator()
     u, v = torch.randn(2, n, WIDTH, generator=generator, dtype=torch.double)
@@ -60,27 +59,18 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="cosine of the two gradients")
 
 
-def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    return grid(n=sizes, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="proposition_s1_sign",
-    paper="flatnce",
+ABOUT = About(
     where="proposition S1 of section E, equation 16",
     says="With the positive kept in both sums, FlatNCE has the gradient of the InfoNCE "
     "bound.",
     run=f"Random pairs in {WIDTH} dimensions, batches of 4 to 256, double precision: "
     "the gradient of FlatNCE with the positive kept, compared with that of log K - L.",
     refuted_if="Gradients that are not equal.",
-    sizes={
-        "tiny": cells(1, (4, 16)),
-        "quick": cells(5, (4, 16, 64, 256)),
-        "full": cells(20, (4, 16, 64, 256)),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"n": (4, 16), "seeds": 1},
+        quick={"n": (4, 16, 64, 256), "seeds": 5},
+        full={"n": (4, 16, 64, 256), "seeds": 20},
+    ),
     columns={"batch size": "n", "cosine": "cosine", "ratio of lengths": "ratio"},
     correction=r"""
     Let $f_i = \sum_j e^{g_{ij} - g_{ii}}$, with $j = i$ in the sum. FlatNCE with the

@@ -7,19 +7,16 @@ of the others - positive).
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ...estimators import flat_nce_loss, info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
-from ._made_scores import draw_scores, gradient, relative_error
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
+from ._made_scores import draw_scores
+from ._rounding import BAD, PRECISIONS, N, measure_error, plot_errors
 
-N, BAD = 32, 0.1  # a tenth of the gradient is wrong
-PRECISIONS = ("float16", "bfloat16", "float32")
 WAYS = {
     "plain": "InfoNCE, plain cross-entropy",
     "apart": "InfoNCE, positive apart",
@@ -39,14 +36,11 @@ LOSSES = {
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How wrong the gradient is, compared with double precision at the same scores."""
     loss = LOSSES[cell["way"]]
-    scores = draw_scores(N, cell["gap"], cell.generator())
-    rounded = scores.to(getattr(torch, cell["precision"]))
-    exact = gradient(loss, rounded.double())
-    nats = info_nce(scores).item()
-    return {"error": relative_error(gradient(loss, rounded), exact), "nats": nats}
+    nats = info_nce(draw_scores(N, cell["gap"], cell.generator())).item()
+    return {"error": measure_error(cell, loss, exact=loss), "nats": nats}
 
 
 def find_limits(rows: Rows, way: str) -> dict[str, float]:
@@ -96,26 +90,10 @@ def _show(limits: Mapping[str, float]) -> str:
 
 def draw(rows: Rows, figure: Figure) -> None:
     """The error by how far partners are above strangers, one panel per precision."""
-    panels = figure.subplots(1, len(PRECISIONS), sharey=True)
-    for axes, precision in zip(panels, PRECISIONS, strict=True):
-        part = rows.where(precision=precision)
-        plot_lines(axes, part, x="gap", y="error", by="way", labels=WAYS)
-        axes.axhline(BAD, color="black", linewidth=1, linestyle=":")
-        axes.set(title=precision, yscale="log", ylim=(1e-8, 2))
-        axes.get_legend().remove()
-    panels[0].set(ylabel="relative error of the gradient")
-    panels[1].set(xlabel="logit of the partner above those of strangers")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    plot_errors(figure, rows, WAYS)
 
 
-def cells(seeds: int, gaps: tuple[float, ...]) -> list[dict[str, Any]]:
-    return grid(precision=PRECISIONS, way=WAYS, gap=gaps, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="saturation_precision",
-    paper="flatnce",
+ABOUT = About(
     where="section 2, equation 2, figure 2",
     says="As the estimate nears log K, rounding destroys the gradient of InfoNCE in "
     "float16 and float32, while that of FlatNCE stays intact.",
@@ -126,14 +104,16 @@ CLAIM = Claim(
     "At a temperature of 0.1, identical views and strangers at right angles make a gap "
     "of 10.",
     refuted_if="A plain cross-entropy whose gradient is as good as FlatNCE's.",
-    sizes={
-        "tiny": cells(2, (0.0, 10.0, 20.0)),
-        "quick": cells(5, (0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0, 27.0)),
-        "full": cells(20, tuple(float(gap) for gap in range(0, 31))),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        precision=PRECISIONS,
+        way=WAYS,
+        tiny={"gap": (0.0, 10.0, 20.0), "seeds": 2},
+        quick={
+            "gap": (0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0, 21.0, 24.0, 27.0),
+            "seeds": 5,
+        },
+        full={"gap": tuple(float(gap) for gap in range(0, 31)), "seeds": 20},
+    ),
     columns={
         "precision": "precision",
         "computed as": "way",

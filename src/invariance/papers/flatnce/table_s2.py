@@ -1,8 +1,5 @@
 """Three objectives of table S2 as printed do not read the mutual information."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -12,7 +9,7 @@ from ...estimators import (
     flo,
     nwj_of_log_ratio,
 )
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_lines
 from .._spread import Spread
 from ._made_scores import exact_scores
@@ -45,7 +42,7 @@ CORRECTED = {
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The mean over batches, at the exact critic."""
     pairs = correlated_gaussian(WIDTH, nats=cell["nats"])
     name, generator = cell["objective"], cell.generator()
@@ -98,13 +95,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[0].set(ylabel="value, nats")
 
 
-def cells(seeds: int, nats: tuple[float, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(objective=NAMES, nats=nats, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="table_s2",
-    paper="flatnce",
+ABOUT = About(
     where="table S2",
     says="Table S2 lists variational objectives of the mutual information; read as "
     "estimates, their best value is the mutual information.",
@@ -112,14 +103,12 @@ CLAIM = Claim(
     f"batches of {N}: three lines as printed, and corrected, at the best critic and "
     "dual. For Donsker-Varadhan that is the exact critic plus 1, which is as good.",
     refuted_if="Values at the best critic that are not the true information.",
-    sizes={
-        "tiny": cells(2, (1.0,), 4),
-        "quick": cells(4, (1.0, 2.0, 3.0), 10),
-        "full": cells(10, (0.5, 1.0, 2.0, 3.0, 4.0), 200),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=NAMES,
+        tiny={"nats": (1.0,), "batches": 4, "seeds": 2},
+        quick={"nats": (1.0, 2.0, 3.0), "batches": 10, "seeds": 4},
+        full={"nats": (0.5, 1.0, 2.0, 3.0, 4.0), "batches": 200, "seeds": 10},
+    ),
     columns={
         "objective": "objective",
         "true nats": "nats",

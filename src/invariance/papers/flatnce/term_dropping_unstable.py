@@ -4,19 +4,13 @@ Both have the same gradient. What may differ is how they are written: exponentia
 are summed as they are overflow, a log-sum-exp does not.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from ...estimators import flat_nce_loss, leave_one_out
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
-from .._figures import plot_lines
-from ._made_scores import draw_scores, gradient, relative_error
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
+from ._rounding import BAD, PRECISIONS, N, measure_error, plot_errors
 
-N, BAD = 32, 0.1
-PRECISIONS = ("float16", "bfloat16", "float32")
 WAYS = {
     "drop_exp": "term-dropping, sum of exp",
     "drop_lse": "term-dropping, log-sum-exp",
@@ -46,13 +40,10 @@ LOSSES = {
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How wrong the gradient is; 1 also stands for one that is not finite."""
     loss = LOSSES[cell["way"]]
-    scores = draw_scores(N, cell["gap"], cell.generator())
-    rounded = scores.to(getattr(torch, cell["precision"]))
-    exact = gradient(flat_nce_loss, rounded.double())
-    return {"error": relative_error(gradient(loss, rounded), exact)}
+    return {"error": measure_error(cell, loss, exact=flat_nce_loss)}
 
 
 def judge(rows: Rows) -> Verdict:
@@ -79,29 +70,10 @@ def judge(rows: Rows) -> Verdict:
 
 def draw(rows: Rows, figure: Figure) -> None:
     """The error by how far partners are above strangers, one panel per precision."""
-    panels = figure.subplots(1, len(PRECISIONS), sharey=True)
-    for axes, precision in zip(panels, PRECISIONS, strict=True):
-        part = rows.where(precision=precision)
-        plot_lines(axes, part, x="gap", y="error", by="way", labels=WAYS)
-        axes.set(title=precision, yscale="log", ylim=(1e-8, 2))
-        axes.get_legend().remove()
-        for line, dash in zip(
-            axes.get_lines()[::2], ("-", "-", "--", "--"), strict=True
-        ):
-            line.set_linestyle(dash)  # the pairs of lines lie on each other
-    panels[0].set(ylabel="relative error of the gradient (1: useless)")
-    panels[1].set(xlabel="logit of the partner above those of strangers")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    plot_errors(figure, rows, WAYS, dashed=("flat_exp", "flat_lse"))
 
 
-def cells(seeds: int, gaps: tuple[float, ...]) -> list[dict[str, Any]]:
-    return grid(precision=PRECISIONS, way=WAYS, gap=gaps, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="term_dropping_unstable",
-    paper="flatnce",
+ABOUT = About(
     where="section 3, table S2",
     says="InfoNCE without the positive in its sum is numerically unstable, which "
     "FlatNCE overcomes although it has the same gradient.",
@@ -110,14 +82,16 @@ CLAIM = Claim(
     "and float32. Each objective is written twice: with a plain sum of exponentials, "
     "and with a log-sum-exp.",
     refuted_if="Written the same way, both are right or both wrong at the same scores.",
-    sizes={
-        "tiny": cells(1, (-20.0, 0.0, 20.0)),
-        "quick": cells(3, (-100.0, -50.0, -20.0, -10.0, 0.0, 10.0, 20.0, 50.0, 100.0)),
-        "full": cells(10, tuple(float(gap) for gap in range(-120, 121, 10))),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        precision=PRECISIONS,
+        way=WAYS,
+        tiny={"gap": (-20.0, 0.0, 20.0), "seeds": 1},
+        quick={
+            "gap": (-100.0, -50.0, -20.0, -10.0, 0.0, 10.0, 20.0, 50.0, 100.0),
+            "seeds": 3,
+        },
+        full={"gap": tuple(float(gap) for gap in range(-120, 121, 10)), "seeds": 10},
+    ),
     columns={
         "precision": "precision",
         "computed as": "way",

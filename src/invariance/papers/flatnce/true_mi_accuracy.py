@@ -8,17 +8,28 @@ import torch
 from ...diagnostics import information_by_pool
 from ...runs import diagnose_kept
 from .._cell_training import train_in
-from .._claim import BELOW_FULL, Cell, Claim, Figure, Row, Rows, Verdict, grid
+from .._claim import (
+    BELOW_FULL,
+    About,
+    Cell,
+    Figure,
+    Row,
+    Rows,
+    Values,
+    Verdict,
+    plan,
+)
 from .._small_runs import SMALLER, score, see_pairs, train_small
 from .._spread import Spread, compare, rank_correlation
-from ._cifar_study import CIFAR, CIFAR_TRAINING, METHODS, list_finished
+from ._cifar_study import CIFAR, CIFAR_TRAINING, METHODS, take_rows
 
 TEMPERATURE = 0.1
+CODES = {"data": "codes"}
 CIFAR_POOL = {**CIFAR, "pool": 10_000}
 READINGS = {"pool_nats": "a large pool", "batch_nats": "mini-batches"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Information and accuracy at several epochs."""
     settings: dict[str, Any] = {"method": METHODS[cell["objective"]]}
     settings["batch_size"] = cell["batch"]
@@ -69,26 +80,15 @@ def collect(
     return {"accuracy": accuracy, **readings}
 
 
-def from_study(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Curves of the final runs of the study on CIFAR-10, as full-size rows.
+def from_study(lines: Iterable[Values]) -> list[Row]:
+    """Curves of the final runs of the study on CIFAR-10, as full-size rows."""
 
-    Args:
-        lines: Of benchmarks/results/small_batch.jsonl, each read as JSON.
-    """
-    rows = []
-    for line in list_finished(lines, "final", "fixed"):
-        job = line["job"]
-        settings = {
-            **CIFAR_POOL,
-            "objective": job["objective"],
-            "batch": job["batch_size"],
-            "epochs": job["epochs"],
-            "seed": job["seed"],
-        }
-        if settings in CLAIM.sizes["full"]:
-            accuracy = [point["knn"] for point in line["curve"]]
-            rows.append(Row(settings, collect(line["curve"], accuracy)))
-    return rows
+    def take(line: Values) -> Values:
+        return collect(line["curve"], [point["knn"] for point in line["curve"]])
+
+    cells = ABOUT.sizes["full"]
+    how = {"objective": "objective"}
+    return take_rows(lines, "final", "fixed", cells, take, data=CIFAR_POOL, **how)
 
 
 def join(rows: Rows, name: str) -> list[float]:
@@ -142,18 +142,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     panels[1].legend(frameon=False)
 
 
-def cells(
-    seeds: int, data: Mapping[str, Any], batches: tuple[int, ...], epochs: int
-) -> list[dict[str, Any]]:
-    by_seed = grid(
-        objective=METHODS, batch=batches, epochs=(epochs,), seed=range(seeds)
-    )
-    return [{**data, **cell} for cell in by_seed]
-
-
-CLAIM = Claim(
-    name="true_mi_accuracy",
-    paper="flatnce",
+ABOUT = About(
     where="figures 5 and S1",
     says="Over training, accuracy rises with the true information that the views "
     "share, read with a large pool; with the mini-batch estimate it does not.",
@@ -164,16 +153,19 @@ CLAIM = Claim(
     "of ranks.",
     refuted_if="The information in the pool does not go with accuracy, or goes with it "
     "less than that in mini-batches.",
-    sizes={
-        "tiny": cells(1, {"data": "codes", "samples": 64, "pool": 64}, (16,), 1),
-        "quick": cells(
-            4, {"data": "codes", "samples": 2048, "pool": 2048}, (16, 64), 8
-        ),
-        "full": cells(3, CIFAR_POOL, (32, 256), 100),
-    },
+    sizes=plan(
+        objective=METHODS,
+        tiny={**CODES, "samples": 64, "pool": 64, "batch": 16, "epochs": 1, "seeds": 1},
+        quick={
+            **CODES,
+            "samples": 2048,
+            "pool": 2048,
+            "batch": (16, 64),
+            "epochs": 8,
+            "seeds": 4,
+        },
+        full={**CIFAR_POOL, "batch": (32, 256), "epochs": 100, "seeds": 3},
+    ),
     toy=BELOW_FULL,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={"data": "data", "objective": "objective", "batch size": "batch"},
 )

@@ -1,13 +1,10 @@
 """FlatNCE's value is always 1, while its gradient is not always the same."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
 from ...diagnostics import gradient_signal_to_noise
 from ...objectives import OBJECTIVES
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_batches, plot_lines
 from ._made_scores import draw_views
 
@@ -15,7 +12,7 @@ WIDTH, TEMPERATURE = 32, 0.1
 NAMES = {"info_nce": "InfoNCE", "flat_nce": "FlatNCE"}
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Over batches: the deviation of the value, and the noise of the gradient."""
     n, generator = cell["n"], cell.generator()
     u, v = draw_views(n * cell["batches"], WIDTH, 1.0, generator)
@@ -61,13 +58,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         mark_batches(axes, rows)
 
 
-def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(objective=NAMES, n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="zero_variance",
-    paper="flatnce",
+ABOUT = About(
     where="section 3, equation 3 and footnote 3",
     says="The value of FlatNCE is 1 for any input and has no variance, but its "
     "gradient varies from batch to batch.",
@@ -76,14 +67,12 @@ CLAIM = Claim(
     "rows.",
     refuted_if="A value that deviates by more than rounding, or a gradient that is the "
     "same for all batches.",
-    sizes={
-        "tiny": cells(1, (8, 32), 10),
-        "quick": cells(5, (8, 32, 128, 512), 50),
-        "full": cells(10, (8, 32, 128, 512, 2048), 100),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        objective=NAMES,
+        tiny={"n": (8, 32), "batches": 10, "seeds": 1},
+        quick={"n": (8, 32, 128, 512), "batches": 50, "seeds": 5},
+        full={"n": (8, 32, 128, 512, 2048), "batches": 100, "seeds": 10},
+    ),
     columns={
         "objective": "objective",
         "batch size": "n",

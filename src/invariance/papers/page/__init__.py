@@ -1,5 +1,6 @@
 """Claims of the page on contrastive learning."""
 
+from .._claim import collect_claims
 from . import (
     align_uniform_split,
     collapse,
@@ -12,14 +13,15 @@ from . import (
     small_tau,
 )
 
-CLAIMS = (
-    log_n_off_by_one.CLAIM,
-    align_uniform_split.CLAIM,
-    collapse.CLAIM,
-    small_tau.CLAIM,
-    moco_roles.CLAIM,
-    queue_or_batch.CLAIM,
-    more_negatives.CLAIM,
-    exercise_negatives.CLAIM,
-    exercise_head.CLAIM,
+CLAIMS = collect_claims(
+    "page",
+    log_n_off_by_one,
+    align_uniform_split,
+    collapse,
+    small_tau,
+    moco_roles,
+    queue_or_batch,
+    more_negatives,
+    exercise_negatives,
+    exercise_head,
 )

@@ -1,11 +1,9 @@
 """InfoNCE is alignment plus a mean of logarithms; the printed uniformity bounds it."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from ... import alignment, info_nce, split_info_nce, uniformity
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_sizes, plot_lines
 from ._drawn_views import draw_views
 
@@ -15,7 +13,7 @@ LAYOUTS = ("uniform", "uneven", "half in a cluster")
 EXACT, CLOSE = 1e-9, 0.02
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The loss, the sum of its exact parts, and that of the printed ones."""
     u, v = draw_views(cell["n"], cell["layout"], cell.generator())
     loss = info_nce(u, v, temperature=TEMPERATURE).item()
@@ -68,13 +66,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="printed parts add up to more by, nats")
 
 
-def cells(seeds: int, sizes: tuple[int, ...]) -> list[dict[str, Any]]:
-    return grid(layout=LAYOUTS, n=sizes, seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="align_uniform_split",
-    paper="page",
+ABOUT = About(
     where="alignment and uniformity decomposition",
     says="InfoNCE decomposes into alignment (the mean squared distance of partners) "
     "and uniformity (the logarithm of the mean Gaussian potential of all pairs).",
@@ -83,14 +75,12 @@ CLAIM = Claim(
     "sum of the exact parts and with the sum of the printed ones.",
     refuted_if="Exact parts that do not add up. Printed parts that are still off with "
     "thousands of samples limit the claim.",
-    sizes={
-        "tiny": cells(2, (16, 64)),
-        "quick": cells(5, (16, 64, 256, 1024, 4096)),
-        "full": cells(10, (16, 64, 256, 1024, 4096, 16384)),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        layout=LAYOUTS,
+        tiny={"n": (16, 64), "seeds": 2},
+        quick={"n": (16, 64, 256, 1024, 4096), "seeds": 5},
+        full={"n": (16, 64, 256, 1024, 4096, 16384), "seeds": 10},
+    ),
     columns={
         "samples lie": "layout",
         "samples": "n",

@@ -1,9 +1,8 @@
 """Alignment alone collapses; negatives, or a predictor and a target, prevent it."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_bars
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 
@@ -17,7 +16,7 @@ METHODS: dict[str, dict[str, Any]] = {
 COLLAPSED = -0.25  # uniformity: 0 is one point, -4 an even sphere
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """How even and how aligned the projections end, and accuracy of the features."""
     run = train_small(cell, **METHODS[cell["method"]])
     return {
@@ -65,20 +64,15 @@ def draw(rows: Rows, figure: Figure) -> None:
             label.set(rotation=40, ha="right")
 
 
-CLAIM = Claim(
-    name="collapse",
-    paper="page",
+ABOUT = About(
     where="alignment and uniformity decomposition",
     says="Alignment alone maps everything to one point; negatives prevent that, "
-    "without the stopped gradients that BYOL and SimSiam need.",
-    run="Alignment alone, SimCLR, BYOL and SimSiam, trained in the same way. "
-    f"{SMALLER}",
+    "without the stopped gradients of BYOL and SimSiam.",
+    run="Alignment alone, SimCLR, BYOL and SimSiam, trained in the same way. That the "
+    f"last two need their stopped gradients is not tried. {SMALLER}",
     refuted_if="Alignment alone ends with spread projections, or SimCLR without.",
     sizes=list_sizes(method=METHODS, tiny={"method": (ALONE, "SimCLR")}),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "trained with": "method",
         "uniformity": "uniformity",

@@ -1,10 +1,8 @@
 """Exercise 2: what the projection head discards of the color jitter."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from ... import diagnose
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import (
     SHAPES,
     SHAPES_EPOCHS,
@@ -17,7 +15,7 @@ from .._spread import Spread, compare
 COLORS = ("brightness", "contrast", "saturation", "hue")
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """What a linear map reads off h and off z: colors of the view, and its class."""
     run = train_on_shapes(cell, method="simclr")
     readings = diagnose(
@@ -50,16 +48,11 @@ def judge(rows: Rows) -> Verdict:
         f"more often by {100 * classes.mean:.1f} points ({100 * classes.low:.1f} to "
         f"{100 * classes.high:.1f})."
     )
-    if colors.is_below_zero or classes.is_below_zero:
-        return Verdict("does not hold", numbers)
-    if colors.is_above_zero and classes.is_above_zero:
-        return Verdict("holds", numbers)
-    if colors.is_above_zero:
-        return Verdict(
-            "holds within limits",
-            f"{numbers} The limit: the difference in the class is within chance.",
-        )
-    return Verdict("not decided", numbers)
+    return judge_parts(
+        numbers,
+        expect_above("colors are read better off h", colors),
+        expect_above("classes are read better off h", classes),
+    )
 
 
 def draw(rows: Rows, figure: Figure) -> None:
@@ -78,9 +71,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False)
 
 
-CLAIM = Claim(
-    name="exercise_head",
-    paper="page",
+ABOUT = About(
     where="exercise 2; SimCLR",
     says="Trained with color jitter, the head learns to discard the colors of a view, "
     "which the features below it still contain; so the features below the head serve "
@@ -88,12 +79,10 @@ CLAIM = Claim(
     run="SimCLR with the views of the shapes, which include color jitter; then "
     "`invariance diagnose` says how much of each jitter, and of the class, a linear "
     f"map can read off h and off z of held-out views. {SHAPES}",
-    refuted_if="Colors or classes can be read better off z.",
+    refuted_if="Neither is shown to be read better off h, and colors or classes are "
+    "read better off z, beyond chance.",
     sizes=list_sizes(seeds=4, samples=SHAPES_SAMPLES, epochs=SHAPES_EPOCHS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "colors kept in h": "colors_h",
         "colors kept in z": "colors_z",

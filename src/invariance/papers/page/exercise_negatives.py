@@ -1,17 +1,15 @@
 """Exercise 1: 2N - 2 negatives per anchor, and a ceiling of log(2N - 1) nats."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from ... import nt_xent
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .._figures import mark_sizes
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Rows that push the first anchor, and what a perfect classifier would show."""
     n = cell["n"]
     z = torch.randn(2, n, 32, generator=cell.generator(), dtype=torch.double)
@@ -71,9 +69,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set_ylabel("information shown by a perfect classifier, nats")
 
 
-CLAIM = Claim(
-    name="exercise_negatives",
-    paper="page",
+ABOUT = About(
     where="exercise 1",
     says="The answer to the exercise: with a batch of N images and 2N views, each "
     "anchor of SimCLR has 2N - 2 negatives, and log(2N - 1) minus its loss is at most "
@@ -87,9 +83,6 @@ CLAIM = Claim(
         "quick": grid(n=(2, 8, 32, 128, 512), seed=range(3)),
         "full": grid(n=(2, 8, 32, 128, 512, 2048), seed=range(5)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "images": "n",
         "negatives of an anchor": "negatives",

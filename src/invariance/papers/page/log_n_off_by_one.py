@@ -1,20 +1,18 @@
 """With N negatives the ceiling is log(N + 1) nats, not log N bits."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from ...estimators import correlated_gaussian
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import mark_sizes
 
 NATS, WIDTH = 8.0, 4
 PAIRS = correlated_gaussian(WIDTH, nats=NATS)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The loss of picking the positive among N negatives, with the exact critic."""
     generator, n = cell.generator(), cell["n"] + 1
     losses = []
@@ -72,27 +70,18 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False)
 
 
-def cells(seeds: int, sizes: tuple[int, ...], batches: int) -> list[dict[str, Any]]:
-    return grid(n=sizes, batches=(batches,), seed=range(seeds))
-
-
-CLAIM = Claim(
-    name="log_n_off_by_one",
-    paper="page",
+ABOUT = About(
     where="InfoNCE as mutual information lower bound",
     says="With N negatives, the mutual information is at least log N minus the loss, "
     "so at most log N bits can be recovered.",
     run="The loss of picking the positive among 1 to 255 negatives, with the exact "
     f"critic of {WIDTH}-dimensional Gaussians that share {NATS:g} nats.",
     refuted_if="A loss that certifies more than log N, and never more than log(N + 1).",
-    sizes={
-        "tiny": cells(2, (1, 7), 50),
-        "quick": cells(5, (1, 2, 3, 7, 15, 63, 255), 200),
-        "full": cells(10, (1, 2, 3, 7, 15, 63, 255, 1023), 500),
-    },
-    measure=measure,
-    judge=judge,
-    draw=draw,
+    sizes=plan(
+        tiny={"n": (1, 7), "batches": 50, "seeds": 2},
+        quick={"n": (1, 2, 3, 7, 15, 63, 255), "batches": 200, "seeds": 5},
+        full={"n": (1, 2, 3, 7, 15, 63, 255, 1023), "batches": 500, "seeds": 10},
+    ),
     columns={"negatives": "n", "loss": "loss", "log(N + 1) - L, nats": "nats"},
     correction=r"""
     The loss is a softmax over N + 1 candidates, the positive and N negatives. Guessing

@@ -1,6 +1,5 @@
 """Which of MoCo's encoders learns by gradient: that of the queries, not the keys."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,7 +8,7 @@ from torch import nn
 from ... import InfoNCE, Queue, data, effective_rank, uniformity, views
 from ...encoders import MomentumTwin, build_encoder, build_head
 from ...evaluation import encode_images, linear_probe
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict, plan
 from .._figures import plot_bars
 from .._spread import compare
 
@@ -23,7 +22,7 @@ def load_shapes(split: str, n: int) -> Any:
     return data.load("shapes", split=split, image_size=SIZE, n=n)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """MoCo in a plain loop; only the roles of the two encoders differ."""
     images = load_shapes("train", cell["samples"])
     encoder = build_encoder("tiny", image_size=SIZE)
@@ -84,15 +83,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(ylabel="linear accuracy of features, %")
 
 
-def cells(seeds: int, samples: int, epochs: int) -> list[dict[str, Any]]:
-    return grid(
-        roles=(QUERY, KEY), samples=(samples,), epochs=(epochs,), seed=range(seeds)
-    )
-
-
-CLAIM = Claim(
-    name="moco_roles",
-    paper="page",
+ABOUT = About(
     where="key architectures, MoCo",
     says="In MoCo, the key encoder is updated by gradient descent and the momentum "
     "encoder follows it.",
@@ -100,15 +91,13 @@ CLAIM = Claim(
     "queries and keys from the momentum encoder, and once the other way round, as "
     "printed.",
     refuted_if="Projections draw together when it is the key encoder that learns.",
-    sizes={
-        "tiny": cells(1, 64, 2),
-        "quick": cells(3, 640, 6),
-        "full": cells(5, 6000, 20),
-    },
+    sizes=plan(
+        roles=(QUERY, KEY),
+        tiny={"samples": 64, "epochs": 2, "seeds": 1},
+        quick={"samples": 640, "epochs": 6, "seeds": 3},
+        full={"samples": 6000, "epochs": 20, "seeds": 5},
+    ),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "roles": "roles",
         "uniformity": "uniformity",

@@ -1,13 +1,11 @@
 """More negatives help less and less."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from ...estimators import correlated_gaussian
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import compare
@@ -29,7 +27,7 @@ def read_bound(n: int, generator: torch.Generator) -> float:
     return math.log(n + 1) - sum(losses) / len(losses)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """What is certified, and accuracy of a MoCo whose queue holds so many."""
     n = cell["negatives"]
     run = train_small(
@@ -90,9 +88,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         mark_sizes(axes, COUNTS, "negatives")
 
 
-CLAIM = Claim(
-    name="more_negatives",
-    paper="page",
+ABOUT = About(
     where="common confusions",
     says="More negatives raise the ceiling, but beyond some number the practical gains "
     "diminish.",
@@ -102,9 +98,6 @@ CLAIM = Claim(
     refuted_if="A later factor of 4 brings more than an earlier one.",
     sizes=list_sizes(negatives=COUNTS, seeds=4),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "negatives": "negatives",
         "certified, nats": "nats",

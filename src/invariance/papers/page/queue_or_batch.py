@@ -1,9 +1,8 @@
 """A queue of past keys against a large batch, with equally many negatives."""
 
-from collections.abc import Mapping
 from typing import Any
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_bars
 from .._small_runs import SMALLER, list_sizes, read_accuracy, train_small
 from .._spread import Spread, compare
@@ -18,7 +17,7 @@ SOURCES: dict[str, dict[str, Any]] = {
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy after equally many epochs."""
     run = train_small(cell, temperature=0.2, **SOURCES[cell["negatives"]])
     return {"accuracy": read_accuracy(cell, run)}
@@ -61,9 +60,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="kNN accuracy, %", ylim=(min(rows["accuracy"]) - 5, None))
 
 
-CLAIM = Claim(
-    name="queue_or_batch",
-    paper="page",
+ABOUT = About(
     where="key architectures, MoCo",
     says="A queue of past keys can replace a large batch: it gives many negatives with "
     "normal batch sizes.",
@@ -75,8 +72,5 @@ CLAIM = Claim(
     "chance.",
     sizes=list_sizes(negatives=SOURCES, seeds=4),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={"negatives from": "negatives", "kNN accuracy, %": "accuracy"},
 )

@@ -1,13 +1,10 @@
 """A small temperature puts the weight on a few hard negatives."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
 from ... import effective_sample_size
 from ...words import count
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Cell, Figure, Rows, Values, Verdict
 from .._figures import mark_sizes, plot_lines
 from .._small_runs import SMALLER, list_sizes, read_accuracy, read_last, train_small
 from .._spread import compare
@@ -17,7 +14,7 @@ TEMPERATURES = (0.05, 0.2, 0.8)
 N, HARD = 256, 0.1
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Weights on drawn embeddings; evenness and accuracy of a training."""
     temperature = cell["temperature"]
     u, v = draw_views(N, "uneven", cell.generator())
@@ -73,9 +70,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         mark_sizes(axes, TEMPERATURES, "temperature")
 
 
-CLAIM = Claim(
-    name="small_tau",
-    paper="page",
+ABOUT = About(
     where="alignment and uniformity decomposition, failure mode",
     says="A very small temperature gives hard negatives too much weight, at the "
     "expense of uniformity.",
@@ -84,9 +79,6 @@ CLAIM = Claim(
     refuted_if="Hard negatives weigh less at the small temperature.",
     sizes=list_sizes(temperature=TEMPERATURES, seeds=3),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "temperature": "temperature",
         "weight of the hardest tenth": "hard_share",

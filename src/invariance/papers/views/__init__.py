@@ -1,5 +1,6 @@
 """Claims of the paper on the importance of views."""
 
+from .._claim import collect_claims
 from . import (
     acceptance_gradient,
     augmentations,
@@ -22,24 +23,25 @@ from . import (
     vince_weighted,
 )
 
-CLAIMS = (
-    vince_constant.CLAIM,
-    rejection_normalizer.CLAIM,
-    hard_safe_easy_overshoots.CLAIM,
-    corollary_constant.CLAIM,
-    vince_weighted.CLAIM,
-    spirals.CLAIM,
-    masked_words.CLAIM,
-    local_dim.CLAIM,
-    bank_is_a_view.CLAIM,
-    ir_is_info_nce.CLAIM,
-    ring_positive.CLAIM,
-    la_not_a_bound.CLAIM,
-    ball_ring_ir.CLAIM,
-    la_or_ring.CLAIM,
-    augmentations.CLAIM,
-    temperature_07_or_1.CLAIM,
-    bank_momentum.CLAIM,
-    vince_plus.CLAIM,
-    acceptance_gradient.CLAIM,
+CLAIMS = collect_claims(
+    "views",
+    vince_constant,
+    rejection_normalizer,
+    hard_safe_easy_overshoots,
+    corollary_constant,
+    vince_weighted,
+    spirals,
+    masked_words,
+    local_dim,
+    bank_is_a_view,
+    ir_is_info_nce,
+    ring_positive,
+    la_not_a_bound,
+    ball_ring_ir,
+    la_or_ring,
+    augmentations,
+    temperature_07_or_1,
+    bank_momentum,
+    vince_plus,
+    acceptance_gradient,
 )

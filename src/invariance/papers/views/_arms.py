@@ -4,18 +4,17 @@ An arm is a name and the settings of ``inv.Train`` that make it. All arms of a s
 the same samples, so they are compared seed by seed, by the votes of nearest neighbors.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .._cell_training import train_in
-from .._claim import Cell, Outcome, Rows, Size, Verdict, grid
+from .._claim import Cell, Cells, Rows, Size, Verdict, plan
 from .._figures import plot_bars
 from .._small_runs import (
     SHAPES,
-    SIDE,
     list_sizes,
     read_accuracy,
     read_untrained,
+    train_on_shapes,
     train_small,
 )
 from .._spread import Spread, compare
@@ -28,20 +27,21 @@ ON_SHAPES = (
 )
 
 
-def plan_sizes(arms: Iterable[str]) -> Mapping[Size, Sequence[Mapping[str, Any]]]:
+def plan_sizes(arms: Iterable[str]) -> Mapping[Size, Cells]:
     """The cells: every arm with every seed."""
     names = tuple(arms)
     return list_sizes(arm=names, tiny={"arm": names[:2]})
 
 
-def plan_on_shapes(arms: Iterable[str]) -> Mapping[Size, Sequence[Mapping[str, Any]]]:
+def plan_on_shapes(arms: Iterable[str]) -> Mapping[Size, Cells]:
     """The same for arms that need images: fewer steps, since each takes longer."""
     names = tuple(arms)
-    return {
-        "tiny": grid(arm=names[:2], samples=(64,), epochs=(1,), seed=[0]),
-        "quick": grid(arm=names, samples=(1024,), epochs=(8,), seed=range(3)),
-        "full": grid(arm=names, samples=(4000,), epochs=(40,), seed=range(5)),
-    }
+    return plan(
+        arm=names,
+        tiny={"arm": names[:2], "samples": 64, "epochs": 1, "seeds": 1},
+        quick={"samples": 1024, "epochs": 8, "seeds": 3},
+        full={"samples": 4000, "epochs": 40, "seeds": 5},
+    )
 
 
 def train_arm(cell: Cell, arms: Arms) -> dict[str, float]:
@@ -52,14 +52,7 @@ def train_arm(cell: Cell, arms: Arms) -> dict[str, float]:
 
 def train_arm_on_shapes(cell: Cell, arms: Arms) -> dict[str, float]:
     """The same on generated images."""
-    run = train_in(
-        cell,
-        limit=cell["samples"],
-        epochs=cell["epochs"],
-        batch_size=min(64, cell["samples"] // 2),
-        image_size=SIDE,
-        **arms[cell["arm"]],
-    )
+    run = train_on_shapes(cell, protocols=("knn",), **arms[cell["arm"]])
     return {"accuracy": run.accuracy(), "untrained": run.untrained()}
 
 
@@ -95,26 +88,7 @@ def tell_of_nothing_learned(rows: Rows, *arms: str) -> Verdict | None:
     )
 
 
-def judge_better(*differences: Spread) -> Outcome:
-    """All above zero, or one of them below, or some above and others within chance."""
-    if any(d.is_below_zero for d in differences):
-        return "does not hold"
-    above = [d.is_above_zero for d in differences]
-    if all(above):
-        return "holds"
-    return "holds within limits" if any(above) else "not decided"
-
-
-def judge_alike(difference: Spread, margin: float = ALIKE) -> Outcome:
-    """Whether the whole interval is nearer to zero than a margin, or beyond it."""
-    if -margin < difference.low and difference.high < margin:
-        return "holds"
-    if difference.low > margin or difference.high < -margin:
-        return "does not hold"
-    return "not decided"
-
-
-def draw_arms(axes: Any, rows: Rows) -> None:
+def draw_arms(axes: Any, rows: Rows, label: str = "") -> None:
     """A bar per arm and a dot per seed; a line for the encoder without training."""
     plot_bars(axes, rows, x="arm", y="accuracy")
     untrained = Spread.of(rows["untrained"]).mean
@@ -126,7 +100,7 @@ def draw_arms(axes: Any, rows: Rows) -> None:
         va="bottom",
         color="0.4",
     )
-    axes.set(ylabel="accuracy of nearest neighbors, %", xlabel="")
+    axes.set(ylabel="accuracy of nearest neighbors, %", xlabel=label)
 
 
 COLUMNS = {

@@ -11,22 +11,22 @@ world itself, which differs from seed to seed.
 """
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .._claim import Rows, Size, grid
+from .._claim import Rows, plan
 from .._figures import plot_values
 
 PLACES = 10
-SIZES: Mapping[Size, Sequence[Mapping[str, Any]]] = {
-    "tiny": grid(candidates=(2, 3), seed=range(2)),
-    "quick": grid(candidates=(2, 3, 4, 5), seed=range(10)),
-    "full": grid(candidates=(2, 3, 4, 5), seed=range(100)),
-}
+SIZES = plan(
+    candidates=(2, 3, 4, 5),
+    tiny={"candidates": (2, 3), "seeds": 2},
+    quick={"seeds": 10},
+    full={"seeds": 100},
+)
 
 
 @dataclass(frozen=True)

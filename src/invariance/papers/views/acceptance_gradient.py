@@ -3,12 +3,9 @@
 With exact weights there is nothing to learn: the value does not depend on r at all.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .._spread import Spread
 from ._small_world import World, expect_value, make_world
 
@@ -42,7 +39,7 @@ def compute_printed(world: World, slope: torch.Tensor) -> float:
     return float(-(critic * (K - 1) * two * one ** (K - 2)).sum())
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Printed and true derivative in the slope of the acceptance."""
     world, gradients = make_world(cell.generator()), {}
     for exact in (False, True):
@@ -88,9 +85,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="derivative of the value in the slope of the acceptance, nats")
 
 
-CLAIM = Claim(
-    name="acceptance_gradient",
-    paper="views",
+ABOUT = About(
     where="appendix C, lemma C.1",
     says="The acceptance of negatives can be learned by gradient ascent on VINCE+, "
     "with the three terms of the lemma.",
@@ -103,9 +98,6 @@ CLAIM = Claim(
         "quick": grid(seed=range(20)),
         "full": grid(seed=range(200)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={"as printed": "printed", "true, 1/r": "true", "true, Z/r": "exact"},
     correction=r"""
     Equation 17 writes the product of weights outside the expectation over negatives,

@@ -1,14 +1,12 @@
 """What a row of the memory bank is: a weighted mean of past views, rescaled."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch.nn.functional import cosine_similarity, normalize
 
 from ...negatives import Bank
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .._figures import plot_values
 
 WIDTH, VIEWS, ROWS = 32, 60, 64
@@ -16,7 +14,7 @@ SAME = 1e-4
 SPREAD = 0.3  # of views around their image, per coordinate
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Equation 9 against the update of equation 7, and against a normalized bank."""
     momentum, generator = cell["momentum"], cell.generator()
     images = normalize(torch.randn(ROWS, WIDTH, generator=generator), dim=1)
@@ -72,9 +70,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     right.set(xlabel="momentum", ylabel="of the updated row", ylim=(0, 1.05))
 
 
-CLAIM = Claim(
-    name="bank_is_a_view",
-    paper="views",
+ABOUT = About(
     where="equations 7 and 9",
     says="A row of the memory bank is the sum of past views of its image, the latest "
     "with weight 1, those before it with powers of the momentum.",
@@ -87,9 +83,6 @@ CLAIM = Claim(
         "quick": grid(momentum=(0.0, 0.25, 0.5, 0.75, 0.9), seed=range(5)),
         "full": grid(momentum=(0.0, 0.25, 0.5, 0.75, 0.9, 0.95), seed=range(20)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "momentum": "momentum",
         "length of the sum, in rows": "scale",

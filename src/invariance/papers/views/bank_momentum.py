@@ -1,74 +1,55 @@
 """The memory bank's momentum: a bank that keeps only the last view does as well."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     ALIKE,
     COLUMNS,
+    Arms,
     draw_arms,
-    judge_alike,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
     train_arm,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     str(m): {"method": "ir", "options": {"bank_momentum": m}} for m in (0.0, 0.5, 0.98)
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy with a momentum of the bank."""
-    return train_arm(cell, ARMS)
+measure = partial(train_arm, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
     """0 is as good as 0.5, and nearly 1 is worse than 0."""
     last = subtract(rows, "0.0", "0.5")
     text = f"Momentum 0 against 0.5: {show_difference(last)}."
-    if "0.98" not in rows["arm"]:
-        return Verdict(judge_alike(last), text)
-    slow = subtract(rows, "0.0", "0.98")
-    text += f" Momentum 0 against 0.98: {show_difference(slow)}."
-    alike, better = judge_alike(last), judge_better(slow)
-    if last.is_above_zero:
-        alike = "holds"  # better than as good
-    if "does not hold" in (alike, better):
-        return Verdict("does not hold", text)
-    if alike == better:
-        return Verdict(alike, text)
-    if "holds" in (alike, better):
-        half = "first" if alike == "holds" else "second"
-        return Verdict("holds within limits", f"{text} Only the {half} part shows.")
-    return Verdict("not decided", text)
+    parts = [expect_above("0 is as good as 0.5", last, least=-ALIKE)]
+    if "0.98" in rows["arm"]:
+        slow = subtract(rows, "0.0", "0.98")
+        text += f" Momentum 0 against 0.98: {show_difference(slow)}."
+        parts.append(expect_above("0.98 is worse than 0", slow))
+    return judge_parts(text, *parts)
 
 
 def draw(rows: Rows, figure: Figure) -> None:
     """A bar per momentum."""
-    axes = figure.subplots()
-    draw_arms(axes, rows)
-    axes.set_xlabel("momentum of the bank")
+    draw_arms(figure.subplots(), rows, label="momentum of the bank")
 
 
-CLAIM = Claim(
-    name="bank_momentum",
-    paper="views",
+ABOUT = About(
     where="section 5.3, figure 2c",
     says="A memory bank that keeps only the last view of each image (momentum 0) does "
     "as well as the usual one (0.5), and one that averages over many (near 1) does "
     "worse.",
     run=f"{SMALLER} Instance discrimination (ir) with three momenta of the bank.",
-    refuted_if=f"Momentum 0 is worse than 0.5 by more than {ALIKE:g} points, or 0.98 "
-    "is better than 0, beyond chance.",
+    refuted_if="Neither part is shown, and momentum 0 is worse than 0.5 by more than "
+    f"{ALIKE:g} points, or 0.98 is better than 0, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

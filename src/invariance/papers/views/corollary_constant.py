@@ -4,19 +4,16 @@ It would be one if what is weighted were never negative. It is the logarithm of 
 softmax probability times K, and below 0 wherever the critic is wrong.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from ._small_world import PLACES, expect_value, info_nce_value, make_world
 
 CRITICS = ("exact", "noise", "reversed")
 ROUNDING = 1e-9
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The weighted value, and the one with the constant c, both without - K + 1."""
     generator, k = cell.generator(), cell["candidates"]
     world = make_world(generator)
@@ -68,9 +65,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False, title="critic", loc="lower right")
 
 
-CLAIM = Claim(
-    name="corollary_constant",
-    paper="views",
+ABOUT = About(
     where="corollary 3.1.2, example 3",
     says="The weights can be replaced by c, the product of the smallest values of p/q, "
     "and the result is a lower bound of VINCE.",
@@ -84,9 +79,6 @@ CLAIM = Claim(
         "quick": grid(critic=CRITICS, candidates=(2, 4), seed=range(10)),
         "full": grid(critic=CRITICS, candidates=(2, 3, 4, 5), seed=range(50)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "critic": "critic",
         "candidates K": "candidates",

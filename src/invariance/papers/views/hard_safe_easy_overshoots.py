@@ -3,10 +3,7 @@
 The paper's first example accepts what is unlike the positive: those are easy negatives.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import About, Cell, Figure, Rows, Values, Verdict
 from ._small_world import (
     SIZES,
     expect_value,
@@ -16,7 +13,7 @@ from ._small_world import (
 )
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The unweighted value with near and with far negatives, exactly."""
     world, k = make_world(cell.generator()), cell["candidates"]
     critic, far = world.log_ratio, world.distance >= 3
@@ -65,9 +62,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylim=(0, None))
 
 
-CLAIM = Claim(
-    name="hard_safe_easy_overshoots",
-    paper="views",
+ABOUT = About(
     where="corollary 3.1.1, example 1, equation 4",
     says="Whatever acceptance negatives are chosen by, the unweighted value stays a "
     "lower bound of the mutual information, even if what is accepted is unlike the "
@@ -77,9 +72,6 @@ CLAIM = Claim(
     "best critic, no weights.",
     refuted_if="A value above the mutual information.",
     sizes=SIZES,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "candidates K": "candidates",
         "truth, nats": "nats",

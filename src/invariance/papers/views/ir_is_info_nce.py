@@ -1,7 +1,6 @@
 """Instance discrimination is InfoNCE with a memory bank: the same loss and gradient."""
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,13 +8,13 @@ from torch.nn.functional import cross_entropy, normalize
 
 from ...negatives import Bank
 from ...objectives import InfoNCE, info_nce
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .._figures import plot_values
 
 WIDTH, SAME = 16, 1e-9  # a difference that float64 explains
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Loss and gradient of equation 6, of the bank, and of InfoNCE between rows."""
     n, tau, generator = cell["images"], cell["temperature"], cell.generator(1)
     bank, ids = Bank(n, WIDTH, seed=cell.seed).double(), torch.arange(n)
@@ -87,9 +86,7 @@ def draw(rows: Rows, figure: Figure) -> None:
         axes.minorticks_off()
 
 
-CLAIM = Claim(
-    name="ir_is_info_nce",
-    paper="views",
+ABOUT = About(
     where="theorem 5.1",
     says="The objective of Instance Discrimination is InfoNCE between a view and the "
     "memory bank's row, up to the constant log N.",
@@ -105,9 +102,6 @@ CLAIM = Claim(
             temperature=(0.07, 0.2, 1.0), images=(32, 128, 512, 2048), seed=range(10)
         ),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "temperature": "temperature",
         "images N": "images",

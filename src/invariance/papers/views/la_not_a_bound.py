@@ -1,18 +1,15 @@
 """Local Aggregation is above Ball Discrimination, not below it, and not a bound."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .._figures import plot_values
 from ._small_world import make_world
 
 BALL = 3  # steps from an image to the farthest of its background
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Local Aggregation and Ball Discrimination of the same images, exactly."""
     world = make_world(cell.generator())
     close, ball = world.distance <= cell["close"], world.distance <= BALL
@@ -71,9 +68,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(xlabel="steps to the farthest close neighbor", ylabel="value, nats")
 
 
-CLAIM = Claim(
-    name="la_not_a_bound",
-    paper="views",
+ABOUT = About(
     where="corollary 5.4.1",
     says="Whatever its close neighbors, Local Aggregation is a lower bound of the "
     "mutual information, and a looser one than Ball Discrimination.",
@@ -88,9 +83,6 @@ CLAIM = Claim(
         "quick": grid(close=(0, 1, 2), seed=range(10)),
         "full": grid(close=(0, 1, 2), seed=range(100)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "steps to close neighbors": "close",
         "truth, nats": "nats",

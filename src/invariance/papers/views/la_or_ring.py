@@ -1,37 +1,35 @@
 """Local Aggregation against the ring: what close neighbors as positives add."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
+    Arms,
     draw_arms,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
     train_arm,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "Local Aggregation": {"method": "la"},
     "ring": {"method": "annulus"},
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy of one of them."""
-    return train_arm(cell, ARMS)
+measure = partial(train_arm, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
     """Local Aggregation is better."""
     gain = subtract(rows, "Local Aggregation", "ring")
-    return Verdict(
-        judge_better(gain),
+    return judge_parts(
         f"Local Aggregation against the ring: {show_difference(gain)}.",
+        expect_above("Local Aggregation is better", gain),
     )
 
 
@@ -40,9 +38,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     draw_arms(figure.subplots(), rows)
 
 
-CLAIM = Claim(
-    name="la_or_ring",
-    paper="views",
+ABOUT = About(
     where="section 5.3, figure 2a",
     says="Local Aggregation, which also takes close neighbors as positives, gives a "
     "better representation than a ring of negatives alone.",
@@ -51,8 +47,5 @@ CLAIM = Claim(
     refuted_if="Local Aggregation is worse than the ring, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

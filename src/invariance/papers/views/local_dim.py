@@ -1,14 +1,14 @@
 """Local Deep InfoMax against global."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from ._arms import (
     COLUMNS,
     ON_SHAPES,
+    Arms,
     draw_arms,
-    judge_better,
     plan_on_shapes,
     show_difference,
     subtract,
@@ -16,15 +16,13 @@ from ._arms import (
     train_arm_on_shapes,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     which: {"method": "dim", "options": {"which": which}}
     for which in ("local", "global")
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy of one of them."""
-    return train_arm_on_shapes(cell, ARMS)
+measure = partial(train_arm_on_shapes, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -32,9 +30,9 @@ def judge(rows: Rows) -> Verdict:
     gain = subtract(rows, "local", "global")
     if nothing := tell_of_nothing_learned(rows, "local", "global"):
         return nothing
-    return Verdict(
-        judge_better(gain),
+    return judge_parts(
         f"Places against the whole map: {show_difference(gain)}.",
+        expect_above("places are better", gain),
     )
 
 
@@ -48,9 +46,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set_xticks(range(len(shown)), [names[arm] for arm in shown])
 
 
-CLAIM = Claim(
-    name="local_dim",
-    paper="views",
+ABOUT = About(
     where="section 5.2",
     says="Comparing every place of an image with its summary (local) avoids what "
     "comparing the whole image might encourage (global): memorizing details that do "
@@ -60,8 +56,5 @@ CLAIM = Claim(
     refuted_if="The local form is worse than the global one, beyond chance.",
     sizes=plan_on_shapes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

@@ -5,13 +5,11 @@ hidden word. The paper's reading of the loss still finds nats in it.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import torch
 
 from .._cell_training import train_in
-from .._claim import Cell, Claim, Figure, Rows, Verdict, grid
+from .._claim import About, Cell, Figure, Rows, Values, Verdict, grid
 from .._spread import Spread
 
 N_WORDS, LENGTH = 40, 8
@@ -32,7 +30,7 @@ def name_word(k: int) -> str:
     )
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Train on sentences of independent words; the loss of the last epoch, read."""
     law = LAWS[cell["law"]] / LAWS[cell["law"]].sum()
     n = cell["sentences"]
@@ -100,9 +98,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.legend(frameon=False, loc="upper left")
 
 
-CLAIM = Claim(
-    name="masked_words",
-    paper="views",
+ABOUT = About(
     where="section 5.1",
     says="A masked language model maximizes a lower bound on the information between a "
     "sentence and its hidden word: the log of the size of the vocabulary minus its "
@@ -117,9 +113,6 @@ CLAIM = Claim(
         "quick": grid(law=tuple(LAWS), sentences=(1500,), epochs=(6,), seed=range(3)),
         "full": grid(law=tuple(LAWS), sentences=(20_000,), epochs=(4,), seed=range(5)),
     },
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "words": "law",
         "loss, nats": "loss",

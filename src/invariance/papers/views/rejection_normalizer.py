@@ -1,9 +1,6 @@
 """A rejection sampler has a normalizing constant, which the paper leaves out."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import About, Cell, Figure, Rows, Values, Verdict
 from ._small_world import (
     SIZES,
     expect_value,
@@ -13,7 +10,7 @@ from ._small_world import (
 )
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The value with weights 1/r and with Z/r, and their mean weights."""
     world, k = make_world(cell.generator()), cell["candidates"]
     accept = favor_near(world)
@@ -61,9 +58,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set_ylim(top=max(rows["printed"]) * 2)
 
 
-CLAIM = Claim(
-    name="rejection_normalizer",
-    paper="views",
+ABOUT = About(
     where="corollary 3.1.1",
     says="Negatives that are accepted with probability r have the density r p, so "
     "their weight is 1/r, and the weighted value minus K plus 1 is a lower bound.",
@@ -71,9 +66,6 @@ CLAIM = Claim(
     "acceptance falls from 1 at the positive to 0.2 far away; the best critic.",
     refuted_if="A value above the mutual information.",
     sizes=SIZES,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "candidates K": "candidates",
         "truth, nats": "nats",

@@ -1,13 +1,10 @@
 """A ring of negatives without the positive in the sum is no bound."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import About, Cell, Figure, Rows, Values, Verdict
 from ._small_world import SIZES, expect_value, make_world, plot_by_candidates
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The value of the ring with the positive in the denominator and without."""
     world, k = make_world(cell.generator()), cell["candidates"]
     steps = world.distance
@@ -47,9 +44,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     plot_by_candidates(axes, rows, labels)
 
 
-CLAIM = Claim(
-    name="ring_positive",
-    paper="views",
+ABOUT = About(
     where="definition 5.3, corollary 5.3.1",
     says="Annulus Discrimination, which divides by the background without the close "
     "neighbors (and so without the image itself), is a lower bound of the mutual "
@@ -59,9 +54,6 @@ CLAIM = Claim(
     "best critic.",
     refuted_if="A value above the mutual information.",
     sizes=SIZES,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "candidates K": "candidates",
         "truth, nats": "nats",

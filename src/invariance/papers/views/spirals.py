@@ -5,7 +5,6 @@ probe of the map says whether the spirals can be told apart by a straight line.
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -14,7 +13,18 @@ from torch import Tensor, nn
 from ...data import double_spiral
 from ...evaluation import linear_probe
 from ...objectives import info_nce
-from .._claim import BELOW_FULL, Cell, Claim, Figure, Outcome, Rows, Verdict, grid
+from .._claim import (
+    BELOW_FULL,
+    About,
+    Cell,
+    Cells,
+    Figure,
+    Outcome,
+    Rows,
+    Values,
+    Verdict,
+    grid,
+)
 from .._spread import Spread, compare
 
 NOISES = (0.0, 0.1, 0.2, 0.4, 1.0, 5.0)
@@ -69,7 +79,7 @@ def add_noise(points: Tensor, width: float, generator: torch.Generator) -> Tenso
     return points + width * torch.rand(points.shape, generator=generator)
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """Accuracy of a linear probe, nats, and a picture of the first seed."""
     critic, turns = SETUPS[cell["setup"]]
     seeds = (2 * cell.seed, 2 * cell.seed + 1)
@@ -196,7 +206,7 @@ def draw_accuracies(axes: Any, rows: Rows) -> None:
     axes.legend(frameon=False, fontsize=8, loc="upper right")
 
 
-def cells(seeds: int, steps: int, others: tuple[float, ...]) -> list[dict[str, Any]]:
+def cells(seeds: int, steps: int, others: tuple[float, ...]) -> Cells:
     """All noises of the main setup, and some of the others."""
     parts = {"main": NOISES, "cosines": others, "4 turns": others}
     return [
@@ -208,9 +218,7 @@ def cells(seeds: int, steps: int, others: tuple[float, ...]) -> list[dict[str, A
     ]
 
 
-CLAIM = Claim(
-    name="spirals",
-    paper="views",
+ABOUT = About(
     where="section 4.3, figure 1",
     says="Noise in the views first helps and then harms: a linear classifier tells two "
     "spirals apart near chance without noise, at 70 % with noise 0.4, and at chance "
@@ -231,9 +239,6 @@ CLAIM = Claim(
         "full": cells(5, 10_000, NOISES),
     },
     toy=BELOW_FULL,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "setup": "setup",
         "noise": "noise",

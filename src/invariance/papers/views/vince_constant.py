@@ -5,10 +5,8 @@ weighted form is exactly InfoNCE, and so a bound by itself.
 """
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import About, Cell, Figure, Rows, Values, Verdict
 from ._small_world import (
     SIZES,
     expect_value,
@@ -19,7 +17,7 @@ from ._small_world import (
 )
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The bound with and without its constant, exactly."""
     world, k = make_world(cell.generator()), cell["candidates"]
     law = world.accept(favor_near(world))
@@ -71,9 +69,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     axes.set(ylabel="bound, nats")
 
 
-CLAIM = Claim(
-    name="vince_constant",
-    paper="views",
+ABOUT = About(
     where="theorem 3.1, equation 3",
     says="With negatives from a law q(y | y_1) and weights p/q, the mutual information "
     "is at least the weighted InfoNCE value minus K plus 1.",
@@ -83,9 +79,6 @@ CLAIM = Claim(
     refuted_if="A value above the mutual information. If the value is never above 0, "
     "the theorem is true but empty.",
     sizes=SIZES,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "candidates K": "candidates",
         "truth, nats": "nats",

@@ -1,30 +1,28 @@
 """A learned acceptance of negatives against a fixed one, and against none."""
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
-from .._claim import EVERY_SIZE, Cell, Claim, Figure, Rows, Verdict
+from .._claim import EVERY_SIZE, About, Figure, Rows, Verdict
+from .._parts import expect_above, judge_parts
 from .._small_runs import SMALLER
 from ._arms import (
     COLUMNS,
+    Arms,
     draw_arms,
-    judge_better,
     plan_sizes,
     show_difference,
     subtract,
     train_arm,
 )
 
-ARMS: dict[str, dict[str, Any]] = {
+ARMS: Arms = {
     "learned (VINCE+)": {"method": "vince_plus", "options": {"n_proposals": 256}},
     "nearest (VINCE)": {"method": "vince", "options": {"n_proposals": 256}},
     "none": {"method": "ir_sampled", "options": {"n_draws": 63}},
 }
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
-    """Accuracy with an acceptance of negatives."""
-    return train_arm(cell, ARMS)
+measure = partial(train_arm, arms=ARMS)
 
 
 def judge(rows: Rows) -> Verdict:
@@ -34,23 +32,19 @@ def judge(rows: Rows) -> Verdict:
         for arm in dict.fromkeys(rows["arm"])
         if arm != "learned (VINCE+)"
     }
-    parts = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
-    return Verdict(
-        judge_better(gains["nearest (VINCE)"]),
-        f"The gain of a learned acceptance: {', '.join(parts)}.",
+    shown = [f"against {arm} {show_difference(gain)}" for arm, gain in gains.items()]
+    return judge_parts(
+        f"The gain of a learned acceptance: {', '.join(shown)}.",
+        expect_above("learned is better than fixed", gains["nearest (VINCE)"]),
     )
 
 
 def draw(rows: Rows, figure: Figure) -> None:
     """A bar per acceptance."""
-    axes = figure.subplots()
-    draw_arms(axes, rows)
-    axes.set_xlabel("acceptance of negatives")
+    draw_arms(figure.subplots(), rows, label="acceptance of negatives")
 
 
-CLAIM = Claim(
-    name="vince_plus",
-    paper="views",
+ABOUT = About(
     where="appendix C",
     says="An acceptance of negatives that is learned along with the encoder may serve "
     "learning better than a fixed one.",
@@ -62,8 +56,5 @@ CLAIM = Claim(
     refuted_if="The learned acceptance is worse than the fixed one, beyond chance.",
     sizes=plan_sizes(ARMS),
     toy=EVERY_SIZE,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns=COLUMNS,
 )

@@ -5,12 +5,11 @@ on the negatives, and what the encoder is taught depends on whether they are the
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from .._claim import Cell, Claim, Figure, Rows, Verdict
+from .._claim import About, Cell, Figure, Rows, Values, Verdict
 from .._figures import plot_values
 from ._small_world import SIZES, World, expect_value, favor_near, make_world
 
@@ -33,7 +32,7 @@ def find_angle(a: torch.Tensor, b: torch.Tensor) -> float:
     return math.degrees(2 * math.asin(min((a - b).norm().item() / 2, 1)))
 
 
-def measure(cell: Cell) -> Mapping[str, Any]:
+def measure(cell: Cell) -> Values:
     """The angles of gradients with that of InfoNCE, and what weighting costs."""
     world, k = make_world(cell.generator()), cell["candidates"]
     half_learned = world.log_ratio / 2  # at the best critic gradients vanish
@@ -93,9 +92,7 @@ def draw(rows: Rows, figure: Figure) -> None:
     )
 
 
-CLAIM = Claim(
-    name="vince_weighted",
-    paper="views",
+ABOUT = About(
     where="corollaries 3.1.1 and 3.1.2, equation 4",
     says="As an objective, VINCE does not need its weights and its constant: the forms "
     "with and without them are proportional.",
@@ -105,9 +102,6 @@ CLAIM = Claim(
     "and of InfoNCE.",
     refuted_if="Gradients without weights that point elsewhere than those with them.",
     sizes=SIZES,
-    measure=measure,
-    judge=judge,
-    draw=draw,
     columns={
         "candidates K": "candidates",
         "angle with weights": "weighted",
