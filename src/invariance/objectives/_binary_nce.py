@@ -20,7 +20,6 @@ from torch import Tensor
 from ..checked_rows import is_transforming
 from ..errors import SettingError
 from ..partition import (
-    Share,
     gather_last,
     log_partition,
     log_partitions,
@@ -28,27 +27,28 @@ from ..partition import (
     softplus,
     take_whole_gradient,
 )
-from ._arguments import (
+from ._batch import (
+    Batch,
+    anchor_rows,
+    check_tensor,
+    full_precision,
+    read_pair,
+    take_share,
+)
+from ._contrast import Source, warn_if_alone
+from ._declared_settings import (
+    Gather,
     Number,
     Reduction,
     Temperature,
-    anchor_rows,
     check_number_or_tensor,
     check_settings,
-    check_tensor,
-    full_precision,
-    longest_row,
     optional,
     reduce,
-    sample_ids,
-    scale_of,
     settings_of,
-    shared_rows,
-    tile_precision,
 )
-from ._contrast import Source, warn_if_alone
+from ._learned_temperature import scale_of
 from ._objective import Objective, softmax_readings
-from ._shares import Gather, count_rows, take_share
 from ._sig_lip import questions
 
 
@@ -70,37 +70,25 @@ def binary_nce(
     >>> binary_nce(z, z)  # log 3 + 2 log 1.5
     tensor(1.9095)
     """
-    precision, scale = tile_precision(u, v), scale_of(temperature)
-    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
-    how: Any = {"precision": precision, "share": share}
-    if log_z is None:
-        log_z = _mean_partition(u, v, scale, longest_row(normalize), **how)
-    bias = -(log_z + math.log(count_rows(u, share) - 1))
-    alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
-    return reduce(alike + unlike, reduction)
+    batch = read_pair(u, v, normalize=normalize, gather=gather)
+    scale = scale_of(temperature)
+    log_z = _mean_partition(batch, scale) if log_z is None else log_z
+    return reduce(_tell_apart(batch, scale, log_z), reduction)
+
+
+def _tell_apart(batch: Batch, scale: Number, log_z: Number) -> Float[Tensor, " n"]:
+    bias = -(log_z + math.log(batch.n - 1))
+    alike, unlike = questions(batch, scale, bias)
+    return alike + unlike
 
 
 @torch.no_grad()
-def _mean_partition(
-    u: Tensor,
-    v: Tensor,
-    scale: Number,
-    longest: float,
-    precision: str,
-    share: Share | None,
-) -> Tensor:
-    n, ids = count_rows(u, share), sample_ids(u, share)
-    total = log_partition(
-        u,
-        v,
-        scale=scale,
-        row_ids=ids,
-        column_ids=ids,
-        longest=longest,
-        precision=precision,
-        share=share,
-    ).logsumexp(0)
-    return total - math.log(n * (n - 1))
+def _mean_partition(batch: Batch, scale: Number) -> Tensor:
+    """Log of the mean of e^s over the noise of all anchors."""
+    u, v = batch.views
+    longest = batch.longest
+    total = log_partition(u, v, scale=scale, longest=longest, **batch.pairing)
+    return total.logsumexp(0) - math.log(batch.n * (batch.n - 1))
 
 
 class BinaryNCE(Objective):
@@ -118,14 +106,10 @@ class BinaryNCE(Objective):
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
-        precision, scale = tile_precision(u, v), scale_of(self.temperature)
-        u, v, share = shared_rows(u, v, normalize=self.normalize, gather=self.gather)
-        how: Any = {"precision": precision, "share": share}
-        longest = longest_row(self.normalize)
-        log_z = self._freeze(_mean_partition(u, v, scale, longest, **how))
-        bias = -(log_z + math.log(count_rows(u, share) - 1))
-        alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
-        return reduce(alike + unlike, self.reduction)
+        batch = read_pair(u, v, normalize=self.normalize, gather=self.gather)
+        scale = scale_of(self.temperature)
+        log_z = self._freeze(_mean_partition(batch, scale))
+        return reduce(_tell_apart(batch, scale, log_z), self.reduction)
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor

@@ -25,21 +25,18 @@ from ..partition import (
     softplus,
     take_whole_gradient,
 )
-from ._arguments import (
+from ._batch import (
     anchor_rows,
-    check_loss,
-    check_setting,
+    anchors_for,
     check_tensor,
     full_precision,
     ready_rows,
-    reduce,
-    scale_of,
+    take_share,
     tile_precision,
 )
 from ._contrast import Contrast, Source, check_source, log_count, warn_if_alone
-from ._learned_temperature import LearnedTemperature
-from ._meanings import explain_settings
-from ._shares import anchors_for, take_share
+from ._declared_settings import check_loss, check_setting, explain_settings, reduce
+from ._learned_temperature import LearnedTemperature, scale_of
 
 Sums = Callable[..., tuple[Tensor, Tensor, Tensor]]
 

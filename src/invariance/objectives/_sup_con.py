@@ -31,27 +31,31 @@ from ..partition import (
     gather_last,
     gather_rows,
     log_partition,
+    number_rows,
     suits_fused_loss,
     take_whole_gradient,
 )
-from ._arguments import (
-    Reduction,
-    Temperature,
+from ._batch import (
+    anchors_for,
+    check_on_all,
     check_rows,
-    check_settings,
     check_tensor,
     full_precision,
-    longest_row,
+    make_batch,
     ready_rows,
-    reduce,
-    sample_ids,
-    scale_of,
-    settings_of,
-    tile_precision,
+    take_share,
 )
 from ._contrast import Source, check_source
+from ._declared_settings import (
+    Gather,
+    Reduction,
+    Temperature,
+    check_settings,
+    reduce,
+    settings_of,
+)
+from ._learned_temperature import scale_of
 from ._objective import Objective
-from ._shares import Gather, anchors_for, check_on_all, take_share
 
 
 @check_settings
@@ -78,18 +82,11 @@ def sup_con(
         fused = suits_fused_loss(z, z, scale=scale, negatives="others")
         if fused and not isinstance(scale, Tensor):
             return _fused(z, labels, scale)
-    rows, ids = ready_rows(z, normalize), sample_ids(z, share)
+    batch = make_batch((z,), normalize=normalize, share=share)
+    (rows,) = batch.views
     nearness, weight = _own_class(rows, labels, share)
-    spread = log_partition(
-        rows,
-        rows,
-        scale=scale,
-        row_ids=ids,
-        column_ids=ids,
-        precision=tile_precision(z),
-        longest=longest_row(normalize),
-        share=share,
-    )
+    how = batch.pairing | {"longest": batch.longest}
+    spread = log_partition(rows, rows, scale=scale, **how)
     return reduce(spread * (weight > 0) - scale * nearness * weight, reduction)
 
 
@@ -108,7 +105,6 @@ def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
         scale=scale,
         negatives="others",
         log_count=math.log(len(z) - 1),
-        precision=tile_precision(z),
         anchors=anchors,
         extra=extra,
     )
@@ -204,7 +200,7 @@ class SupCon(Objective):
         (u,), ids, share = anchors_for(source, [u], ids, share)
         z, scale = ready_rows(u, self.normalize), scale_of(self.temperature)
         nearness, weight = _own_class(z, ids, share)
-        rows = sample_ids(z, share)
+        rows = number_rows(z, share)
         how: Any = {"row_ids": rows, "column_ids": rows, "share": share}
         spread = log_partition(z, z, scale=scale, **how)
         with full_precision(z):

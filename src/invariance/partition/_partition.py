@@ -375,7 +375,7 @@ def fused_loss(
     scale: Number,
     negatives: str,
     log_count: float,
-    precision: str,
+    precision: str = "auto",
     powers: tuple[float | int, ...] = (1.0,),
     parameters: tuple[float, ...] = (),
     anchors: Tensor | None = None,
