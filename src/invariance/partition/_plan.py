@@ -164,65 +164,55 @@ def plan_pairs(
     ``steep`` functions have slopes beyond a 16-bit weight's range. Over processes own
     rows meet the columns of all.
     """
-    plan = _plan_pairs(
-        operation,
-        x,
-        y.shape[0] if share is None else share.total,
-        y.dtype,
-        backend,
-        precision,
-        steep,
-    )
-    return plan if share is None else plan._replace(share=let_fit(share, x))
-
-
-def _plan_pairs(
-    operation: str,
-    x: Tensor,
-    m: int,
-    y_dtype: torch.dtype,
-    backend: str,
-    precision: str,
-    steep: bool,
-) -> Plan:
-    choose(PRECISIONS, precision, "precision")  # also where no kernel will use it
-    (n, d), dtype, device = x.shape, x.dtype, x.device
-    shape = (n, m, d)
-    if dtype != y_dtype:
-        dtype = torch.promote_types(dtype, y_dtype)
-    if is_transforming() and backend in ("auto", "dense"):
-        return Plan(operation, "dense", "exact", TRANSFORMING, shape)
-    if backend != "auto":
-        choose(BACKENDS, backend, "backend")
-        if is_transforming():
-            raise SettingError(
-                f"backend={backend!r} cannot be used here: {TRANSFORMING}. Leave "
-                "backend='auto'."
-            )
-        obstacle = why_not_fused(device, dtype) if backend == "triton" else ""
-        if obstacle:
-            raise SettingError(
-                f"backend='triton' cannot be used here: {obstacle}. Leave "
-                "backend='auto'."
-            )
-        backend = "blockwise" if steep else backend
-        fused = backend == "triton"
-        precision = resolve_precision(precision, dtype, device) if fused else "exact"
-        return Plan(operation, backend, precision, "asked for", shape)
-    obstacle = why_not_fused(device, dtype)
-    if not n or not m:
-        obstacle = "there are no pairs"
-    elif steep:
-        obstacle = "the function is too steep for weights in 16 bits"
-    if obstacle:
-        return Plan(operation, "blockwise", "exact", obstacle, shape)
+    dtype, device = x.dtype, x.device
+    if dtype != y.dtype:
+        dtype = torch.promote_types(dtype, y.dtype)
+    (n, d), m = x.shape, y.shape[0] if share is None else share.total
+    # asked even where no kernel will use it: a word that means nothing is refused
     precision = resolve_precision(precision, dtype, device)
+    if backend == "auto":
+        backend, reason = _choose_backend(n, m, d, dtype, device, steep)
+    else:
+        _check_backend(backend, dtype, device)
+        reason = TRANSFORMING if is_transforming() else "asked for"
+        backend = "blockwise" if steep and backend == "triton" else backend
+    share = None if share is None else let_fit(share, x)
+    precision = precision if backend == "triton" else "exact"
+    return Plan(operation, backend, precision, reason, (n, m, d), share=share)
+
+
+def _choose_backend(
+    n: int, m: int, d: int, dtype: torch.dtype, device: torch.device, steep: bool
+) -> tuple[str, str]:
+    """What "auto" stands for, and why."""
+    if is_transforming():
+        return "dense", TRANSFORMING
+    if not n or not m:
+        return "blockwise", "there are no pairs"
+    if steep:
+        return "blockwise", "the function is too steep for weights in 16 bits"
+    if obstacle := why_not_fused(device, dtype):
+        return "blockwise", obstacle
     least = next(pairs for width, pairs in FUSED_FROM.items() if d <= width)
     if n * m < least:
-        reason = f"{n} x {m} scores are few: fused kernels win from {least:,} on"
-        return Plan(operation, "blockwise", "exact", reason, shape)
-    reason = f"{n} x {m} scores, from {least:,} on"
-    return Plan(operation, "triton", precision, reason, shape)
+        few = f"{n} x {m} scores are few: fused kernels win from {least:,} on"
+        return "blockwise", few
+    return "triton", f"{n} x {m} scores, from {least:,} on"
+
+
+def _check_backend(backend: str, dtype: torch.dtype, device: torch.device) -> None:
+    """Raise unless it can do what it is asked for."""
+    choose(BACKENDS, backend, "backend")
+    obstacle = ""
+    if is_transforming() and backend != "dense":
+        obstacle = TRANSFORMING
+    elif backend == "triton":
+        obstacle = why_not_fused(device, dtype)
+    if obstacle:
+        raise SettingError(
+            f"backend={backend!r} cannot be used here: {obstacle}. Leave "
+            "backend='auto'."
+        )
 
 
 def plan_loss(
