@@ -94,4 +94,4 @@ class AlignUniform(Objective):
         """Alignment and uniformity."""
         weights = {"alignment": self.align_weight, "uniformity": self.uniform_weight}
         how = self.alpha, self.t, weights, self.normalize, self.gather
-        return _terms(u, v, *how)
+        return self.require_finite(_terms(u, v, *how))

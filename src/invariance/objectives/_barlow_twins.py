@@ -72,4 +72,5 @@ class BarlowTwins(Objective):
 
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """Diagonal and off-diagonal of the cross-correlation matrix."""
-        return _terms(u, v, self.off_diagonal_weight, self.gather)
+        terms = _terms(u, v, self.off_diagonal_weight, self.gather)
+        return self.require_finite(terms)

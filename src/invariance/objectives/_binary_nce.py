@@ -108,8 +108,9 @@ class BinaryNCE(Objective):
         """The loss of a batch."""
         batch = read_pair(u, v, normalize=self.normalize, gather=self.gather)
         scale = scale_of(self.temperature)
-        log_z = self._freeze(_mean_partition(batch, scale))
-        return reduce(_tell_apart(batch, scale, log_z), self.reduction)
+        log_z = self._prefer_known(_mean_partition(batch, scale))
+        loss = reduce(_tell_apart(batch, scale, log_z), self.reduction)
+        return self._keep(log_z, self.require_finite(loss))
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
@@ -133,7 +134,7 @@ class BinaryNCE(Objective):
                 scales = [scale, 0.0]
                 total, log_count = log_partitions(u, noise.z, scales=scales, **kinds)
             everyone = [gather_last(x, share).logsumexp(0) for x in (total, log_count)]
-            log_z = self._freeze(everyone[0] - everyone[1])
+            log_z = self._prefer_known(everyone[0] - everyone[1])
             warn_if_alone(everyone[1])
             # where there is no noise there is no constant either
             offset = (log_z + log_count).masked_fill(log_count.isinf(), -torch.inf)
@@ -142,7 +143,8 @@ class BinaryNCE(Objective):
             unlike = row_sums(rows, columns, "softplus", **kinds)
             positive = source.positive(u, v, ids, scale=scale)
             losses = gather_last(softplus(offset - positive) + unlike, share)
-            return reduce(losses, self.reduction)
+            loss = reduce(losses, self.reduction)
+        return self._keep(log_z, self.require_finite(loss))
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """One question about the partner and n - 1 about noise, all undecided."""
@@ -155,12 +157,16 @@ class BinaryNCE(Objective):
         u, v = inputs
         return {"loss": loss} | softmax_readings(u, v, self)
 
-    def _freeze(self, log_z: Tensor) -> Tensor:
-        """The constant: this batch's if there was none before, without a branch.
+    def _prefer_known(self, log_z: Tensor) -> Tensor:
+        """The constant; this batch's if there was none before, without a branch."""
+        new = log_z.to(self.log_z)
+        return torch.where(self.log_z.isnan(), new, self.log_z).to(log_z)
 
-        Within torch.func's transforms it is not kept, since they may change nothing.
+    def _keep(self, log_z: Tensor, loss: Tensor) -> Tensor:
+        """Remember the constant of a batch whose loss this is.
+
+        Not within torch.func's transforms, which may change nothing.
         """
-        if is_transforming():
-            return torch.where(self.log_z.isnan(), log_z, self.log_z).to(log_z)
-        self.log_z.copy_(torch.where(self.log_z.isnan(), log_z, self.log_z))
-        return self.log_z.to(log_z)
+        if not is_transforming():
+            self.log_z.copy_(log_z)
+        return loss

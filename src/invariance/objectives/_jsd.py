@@ -25,7 +25,6 @@ from ._declared_settings import (
     Gather,
     Reduction,
     Temperature,
-    check_loss,
     check_settings,
     reduce,
     settings_of,
@@ -79,4 +78,4 @@ class JSD(Objective):
             positive = scale * gather_last((u * v).sum(-1).flatten(), share)
             (strange,) = sums(u, v, [scale], "softplus")
             loss = (softplus(-positive) + strange / math.exp(log_count)).mean()
-        return check_loss(loss, type(self).__name__)
+        return self.require_finite(loss)

@@ -149,17 +149,18 @@ class MultiView(Objective):
         positive = _positives(z, scale, share)
         warn_if_alone(negative)
         alone = negative == -torch.inf  # a row that the source left without negatives
+        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_dhel":
             loss = _dhel(negative.masked_fill(alone, 0.0), positive)
-            return reduce(loss.masked_fill(alone.all(0), 0.0), self.reduction)
-        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
-        if self.aggregate == "mv_info_nce":
+            loss = loss.masked_fill(alone.all(0), 0.0)
+        elif self.aggregate == "mv_info_nce":
             both = torch.cat([positive[a, b], positive[b, a]]).logsumexp(0)
             total = negative.masked_fill(alone.all(0), 0.0).logsumexp(0)
             loss = softplus(total.masked_fill(alone.all(0), -torch.inf) - both)
-            return reduce(loss, self.reduction)
-        each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
-        return reduce(torch.stack(each).flatten(0, 1), self.reduction)
+        else:
+            each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
+            loss = torch.stack(each).flatten(0, 1)
+        return self.require_finite(reduce(loss, self.reduction))
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """All views of the other samples against the views of one."""

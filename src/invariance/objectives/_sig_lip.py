@@ -119,7 +119,8 @@ class SigLIP(Objective):
         """The questions about partners, and those about all the others."""
         batch = read_pair(u, v, normalize=self.normalize, gather=self.gather)
         alike, unlike = questions(batch, self.scale, self.bias)
-        return Terms({"positive": alike.mean(), "negative": unlike.mean()})
+        terms = Terms({"positive": alike.mean(), "negative": unlike.mean()})
+        return self.require_finite(terms)
 
     def readings(self, *inputs: Any) -> dict[str, float]:
         """The loss, its parts, and where scale and bias have got to."""

@@ -208,7 +208,7 @@ class SupCon(Objective):
             further = gather_last(source.negative(z, ids, scales=known)[0], share)
         both = torch.logaddexp(spread, further)
         loss = both * (weight > 0) - scale * nearness * weight
-        return reduce(loss, self.reduction)
+        return self.require_finite(reduce(loss, self.reduction))
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the other rows of all views."""

@@ -169,7 +169,7 @@ class SwAV(Objective):
         whole, parts = [unit_rows(x) for x in whole], [unit_rows(x) for x in parts]
         how = self.temperature, self.epsilon, self.iterations
         losses = _swapped(whole, parts, self.prototypes, *how)
-        return [Terms({"loss": losses.mean()})]
+        return [self.require_finite(Terms({"loss": losses.mean()}))]
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the prototypes."""

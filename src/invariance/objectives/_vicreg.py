@@ -79,4 +79,4 @@ class VICReg(Objective):
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """Invariance, variance and covariance."""
         weights = self.invariance_weight, self.variance_weight, self.covariance_weight
-        return _terms(u, v, weights, self.gather)
+        return self.require_finite(_terms(u, v, weights, self.gather))
