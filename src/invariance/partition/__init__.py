@@ -9,10 +9,9 @@ from ._partition import (
     log_partition,
     log_partitions,
     row_sums,
-    suits_fused_loss,
     two_sided_log_partition,
 )
-from ._plan import BACKENDS, PRECISIONS, Plan, explain
+from ._plan import BACKENDS, PRECISIONS, Plan, explain, suits_fused_loss
 from ._processes import (
     Share,
     add_up,

@@ -91,11 +91,6 @@ class Plan(NamedTuple):
         return text if self.share is None else f"{text}; {self.share}"
 
 
-PLAIN_UNIT_ROWS = Plan(
-    *("unit_rows", "dense", "exact"),
-    "rows are not of 16 bits on a CUDA device, or too wide",
-)
-
 # ---------------------------------------------------------------- explaining
 
 
@@ -215,39 +210,34 @@ def _check_backend(backend: str, dtype: torch.dtype, device: torch.device) -> No
         )
 
 
-def plan_loss(
+def suits_fused_loss(
     u: Tensor,
     v: Tensor,
     *,
-    kind: str,
+    kind: str = "spread",
     scale: float | int | Tensor,
     negatives: str,
-    powers: Sequence[float | int],
-    precision: str,
-    largest_scale: float | int | None,
-) -> Plan:
-    """Whether a loss of two views runs as one fused operation; else "blockwise"."""
-    obstacle = TRANSFORMING if is_transforming() else why_not_fused(u.device, u.dtype)
-    if not obstacle:
-        largest = largest_scale if isinstance(scale, Tensor) else scale
-        fixed = isinstance(scale, Tensor) and kind in FIXED_SCALE
-        if largest is None or fixed:
-            obstacle = "the scale is a tensor, and what it cannot exceed is not known"
-        else:
-            reach = abs(largest) * max([1.0, *[abs(power) for power in powers]])
-            if not 0 < reach <= SAFE_SCALE:
-                obstacle = f"logits up to {reach:.3g} are beyond {SAFE_SCALE:g}"
-    if not obstacle and len(powers) > MOST_SCALES[negatives]:
-        obstacle = f"there are {len(powers)} log-partitions per anchor"
-    if not obstacle and not (u.dtype == v.dtype and _is_plain(u) and _is_plain(v)):
-        obstacle = "the views are of two types, or no plain tensors"
-    if not obstacle and u.shape[1] > WIDEST_LOSS:
-        obstacle = f"rows are wider than {WIDEST_LOSS}"
-    if obstacle:
-        return Plan("pair_loss", "blockwise", "exact", obstacle)
-    precision = resolve_precision(precision, u.dtype, u.device)
-    reason = "two views, from raw rows to their gradient"
-    return Plan("pair_loss", "triton", precision, reason, tuple(u.shape))
+    powers: Sequence[float | int] = (1.0,),
+    largest_scale: float | int | None = None,
+) -> bool:
+    """Whether ``fused_loss`` takes two views from raw rows to their gradient."""
+    if is_transforming() or why_not_fused(u.device, u.dtype):
+        return False
+    if isinstance(scale, Tensor):
+        largest = None if kind in FIXED_SCALE else largest_scale
+    else:
+        largest = scale
+    if largest is None:  # to ask a tensor for its number is a wait for the device
+        return False
+    reach = abs(largest) * max([1.0, *[abs(power) for power in powers]])
+    return (
+        0 < reach <= SAFE_SCALE
+        and len(powers) <= MOST_SCALES[negatives]
+        and u.dtype == v.dtype
+        and u.shape[1] <= WIDEST_LOSS
+        and _is_plain(u)
+        and _is_plain(v)
+    )
 
 
 def _is_plain(x: Tensor) -> bool:
@@ -255,16 +245,11 @@ def _is_plain(x: Tensor) -> bool:
     return torch.compiler.is_compiling() or type(x) in (Tensor, torch.nn.Parameter)
 
 
-def plan_unit_rows(x: Tensor) -> Plan:
+def suits_fused_unit_rows(x: Tensor) -> bool:
     """Whether 16-bit rows are divided by their length in one kernel."""
     if x.dtype not in HALVES or not x.is_cuda or x.shape[-1] > WIDEST_UNIT_ROWS:
-        return PLAIN_UNIT_ROWS
-    if is_transforming():
-        return PLAIN_UNIT_ROWS
-    obstacle = why_not_fused(x.device, x.dtype)
-    backend = "dense" if obstacle else "triton"
-    reason = obstacle or "no float32 copy of the rows is kept"
-    return Plan("unit_rows", backend, "exact", reason, tuple(x.shape))
+        return False
+    return not (is_transforming() or why_not_fused(x.device, x.dtype))
 
 
 def resolve_precision(precision: str, dtype: torch.dtype, device: torch.device) -> str:
