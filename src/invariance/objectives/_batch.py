@@ -13,7 +13,6 @@ whose numbers are known.
 
 import contextlib
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..checked_rows import SHORTEST, divide_by_length, may_look
-from ..errors import InvarianceError, NotFiniteError, ShapeError
+from ..errors import InvarianceError, NotFiniteError, ShapeError, warn_caller
 from ..partition import (
     Share,
     fused_unit_rows,
@@ -193,7 +192,7 @@ def _tell_unless_alone() -> None:
     if torch.compiler.is_compiling() or _told or not has_company():
         return
     _told = True
-    warnings.warn(ALL_OR_ONE, stacklevel=7)  # who called the loss
+    warn_caller(ALL_OR_ONE)
 
 
 def check_on_all(

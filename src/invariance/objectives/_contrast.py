@@ -8,7 +8,6 @@ such as a queue or a memory bank (n anchors).
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -17,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..checked_rows import may_look
-from ..errors import SettingError
+from ..errors import SettingError, warn_caller
 from ..partition import (
     fused_loss,
     log_partitions,
@@ -214,7 +213,7 @@ def warn_if_alone(negative: Float[Tensor, "*a"]) -> None:
     Looking would make an accelerator wait; there the readings of training tell.
     """
     if may_look(negative) and bool((negative.detach() == -torch.inf).all()):
-        warnings.warn(ALONE, stacklevel=3)
+        warn_caller(ALONE)
 
 
 def cross_entropy(logits: Contrast) -> Float[Tensor, "*a"]:

@@ -14,7 +14,6 @@ and an even number of rows); elsewhere class sums are added up in no fixed order
 """
 
 import math
-import warnings
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..checked_rows import may_look
-from ..errors import SettingError, ShapeError
+from ..errors import SettingError, ShapeError, warn_caller
 from ..partition import (
     Share,
     add_up,
@@ -165,11 +164,10 @@ def _share_of_each(n_others: Int[Tensor, " n"], z: Tensor) -> Float[Tensor, " n"
 
 def _warn_if_alone(n_others: Int[Tensor, " n"]) -> None:
     if not bool(n_others.any()):
-        warnings.warn(
+        warn_caller(
             f"No two of the {len(n_others)} labels are equal, so there is nothing to "
             "learn from: the loss is 0. Pass both views, as torch.cat([u, v]) with "
-            "labels.repeat(2), or batches with several samples of a class.",
-            stacklevel=5,  # who called sup_con
+            "labels.repeat(2), or batches with several samples of a class."
         )
 
 
