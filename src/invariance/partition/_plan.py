@@ -163,8 +163,7 @@ def plan_pairs(
     if dtype != y.dtype:
         dtype = torch.promote_types(dtype, y.dtype)
     (n, d), m = x.shape, y.shape[0] if share is None else share.total
-    # asked even where no kernel will use it: a word that means nothing is refused
-    precision = resolve_precision(precision, dtype, device)
+    _check_precision(precision)  # also where no kernel will use it
     if backend == "auto":
         backend, reason = _choose_backend(n, m, d, dtype, device, steep)
     else:
@@ -172,7 +171,8 @@ def plan_pairs(
         reason = TRANSFORMING if is_transforming() else "asked for"
         backend = "blockwise" if steep and backend == "triton" else backend
     share = None if share is None else let_fit(share, x)
-    precision = precision if backend == "triton" else "exact"
+    fused = backend == "triton"
+    precision = resolve_precision(precision, dtype, device) if fused else "exact"
     return Plan(operation, backend, precision, reason, (n, m, d), share=share)
 
 
@@ -254,13 +254,17 @@ def suits_fused_unit_rows(x: Tensor) -> bool:
 
 def resolve_precision(precision: str, dtype: torch.dtype, device: torch.device) -> str:
     """What precision "auto" stands for."""
-    if precision not in PRECISIONS:
-        raise SettingError(unknown("precision", precision, PRECISIONS))
+    _check_precision(precision)
     if precision != "auto":
         return precision
     if dtype in HALVES or torch.is_autocast_enabled(device.type):
         return "half"
     return "exact" if _float32_is_float32() else "half"
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise SettingError(unknown("precision", precision, PRECISIONS))
 
 
 def why_not_fused(device: torch.device, dtype: torch.dtype) -> str:
