@@ -24,7 +24,7 @@ from typing import Any
 
 import invariance
 from invariance.objectives import Objective
-from invariance.objectives._meanings import MEANINGS
+from invariance.objectives._declared_settings import MEANINGS
 
 PACKAGE = Path(invariance.__file__).parent
 

@@ -3,6 +3,8 @@
 import dataclasses
 import difflib
 import functools
+import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,6 +105,21 @@ def suggest_fields(kind: type[T]) -> type[T]:
 
     kind.__init__ = __init__  # type: ignore[method-assign]
     return kind
+
+
+def warn_caller(message: str) -> None:
+    """Warn at the caller's line: the nearest that is not of this package or torch.
+
+    However many functions lie between, so that each line of a program warns once.
+    """
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, stacklevel=level)
+
+
+def _is_ours(module: str) -> bool:
+    return module.split(".")[0] in ("invariance", "torch", "jaxtyping")
 
 
 def near_path(path: Path) -> str:

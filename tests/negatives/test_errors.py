@@ -85,7 +85,7 @@ def bank():
         ),
         (
             lambda: inv.Neighbors(bank(), k=3, n_clusters=2, warmup=1.5),
-            "warm-up between 0 and 1",
+            "share of training",
         ),
         (lambda: Prototypes(bank(), n_clusters=11), "2 to 10 clusters"),
         (lambda: Prototypes(bank(), n_clusters=3, warmup=-1), "share of training"),

@@ -16,6 +16,7 @@ def recorded_paths():
     paths = []
     doors = {
         (_dense, "log_partitions"): ("log_partition", "dense"),
+        (_dense, "row_sums"): ("row_sums", "dense"),
         (_tiled, "log_partitions"): ("log_partition", "blockwise"),
         (_tiled, "row_sums"): ("row_sums", "blockwise"),
     }

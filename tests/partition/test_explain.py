@@ -1,5 +1,7 @@
 """``explain`` says what runs: here on a CPU, with fused kernels in tests/fused."""
 
+from functools import partial
+
 import pytest
 import torch
 from tests.contracts.cases import CASES
@@ -59,6 +61,16 @@ def test_what_it_says():
     )
     (plan,) = explain(log_partition, u, v, scale=1.0, backend="dense")
     assert plan.reason == "asked for"
+
+
+@pytest.mark.parametrize("function", ["softplus", "riesz"])
+def test_the_reference_sums_what_it_is_asked_to(function):
+    x, y = torch.rand(5, 3).requires_grad_(), torch.rand(4, 3)
+    call = partial(row_sums, x, y, function, 1.0, offset=2.0, backend="dense")
+    (plan,) = assert_explained(call)
+    assert plan.backend == "dense"
+    (slope,) = torch.autograd.grad(call().sum(), x, create_graph=True)
+    assert torch.autograd.grad(slope.sum(), x)[0].any()
 
 
 def test_nothing_is_computed_and_nothing_stays():

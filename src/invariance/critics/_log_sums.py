@@ -23,6 +23,7 @@ from ..partition import (
     add_up,
     gather_last,
     gather_rows,
+    number_rows,
     take_whole_gradient,
     two_sided_log_partition,
 )
@@ -74,8 +75,7 @@ def log_sums(
         rows = critic.rows(x, y)
         if rows is not None:
             positive = scale * (rows[0] * rows[1]).sum(1)
-            start = 0 if share is None else share.own_rows.start
-            ids = torch.arange(start, start + len(x), device=x.device)
+            ids = number_rows(x, share)
             how: Any = {"row_ids": ids, "column_ids": ids, "share": share}
             sums = two_sided_log_partition(*rows, scale=power * scale, **how)
         else:

@@ -6,6 +6,7 @@ pairs cost and in how much information their scores can show.
 
 import inspect
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 
@@ -87,14 +88,41 @@ class Separable(Critic):
         return add_lone_terms(f[:, :-1], f[:, -1:], h[:, :-1], h[:, -1:])
 
 
-class Concatenated(Critic):
+class Joint(Critic):
+    """A network of A x + B y: a number for each pair, from a sum of two rows.
+
+    A x and B y are computed once per row. The network runs over a bounded number of
+    pairs at a time, so that n m rows never exist at once.
+    """
+
+    def __init__(
+        self, x_width: int, y_width: int, width: int, *, spectral_norm: bool
+    ) -> None:
+        super().__init__()
+        self.of_x = linear(x_width, width, spectral_norm=spectral_norm)
+        self.of_y = linear(y_width, width, spectral_norm=spectral_norm)
+
+    @abstractmethod
+    def join(self, total: Float[Tensor, "*n w"]) -> Float[Tensor, "*n 1"]:
+        """The numbers of pairs, from the sums of their rows."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
+
+    def _block(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.squeeze(self.join(a[:, None] + b[None]), 2)
+
+    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.squeeze(self.join(self.of_x(x) + self.of_y(y)), 1)
+
+
+class Concatenated(Joint):
     r"""One perceptron that sees both rows at once.
 
     $$g(x,y) = \mathrm{MLP}([x, y])$$
 
     The sharpest critic and the most expensive one, as every pair is a forward pass;
-    hence smaller by default. The first layer is A x + B y, computed once per row, and
-    the rest runs over a bounded number of pairs, so that n m rows never exist at once.
+    hence smaller by default.
 
     Settings:
         width (1 or more): Of the critic's hidden layers.
@@ -110,25 +138,17 @@ class Concatenated(Critic):
         depth: int = 2,
         spectral_norm: bool = False,
     ) -> None:
-        super().__init__()
-        self.of_x = linear(x_width, width, spectral_norm=spectral_norm)
-        self.of_y = linear(y_width, width, spectral_norm=spectral_norm)
+        super().__init__(x_width, y_width, width, spectral_norm=spectral_norm)
         rest = mlp(
             width, 1, width=width, depth=max(0, depth - 1), spectral_norm=spectral_norm
         )
         self.of_both = nn.Sequential(nn.ReLU(), rest)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
-
-    def _block(self, a: Tensor, b: Tensor) -> Tensor:
-        return torch.squeeze(self.of_both(a[:, None] + b[None]), 2)
-
-    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.squeeze(self.of_both(self.of_x(x) + self.of_y(y)), 1)
+    def join(self, total: Tensor) -> Tensor:
+        return self.of_both(total)
 
 
-class Additive(Critic):
+class Additive(Joint):
     r"""One hidden layer of tanh units over both rows, as in additive attention.
 
     $$g(x,y) = w^\top\tanh(Ax + By + c) + d$$
@@ -144,19 +164,11 @@ class Additive(Critic):
         width: int = 128,
         spectral_norm: bool = False,
     ) -> None:
-        super().__init__()
-        self.of_x = linear(x_width, width, spectral_norm=spectral_norm)
-        self.of_y = linear(y_width, width, spectral_norm=spectral_norm)
+        super().__init__(x_width, y_width, width, spectral_norm=spectral_norm)
         self.weigh = linear(width, 1, spectral_norm=spectral_norm)
 
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        return score_in_chunks(self._block, self.of_x(x), self.of_y(y))
-
-    def _block(self, a: Tensor, b: Tensor) -> Tensor:
-        return torch.squeeze(self.weigh(torch.tanh(a[:, None] + b[None])), 2)
-
-    def score_pairs(self, x: Tensor, y: Tensor) -> Tensor:
-        return torch.squeeze(self.weigh(torch.tanh(self.of_x(x) + self.of_y(y))), 1)
+    def join(self, total: Tensor) -> Tensor:
+        return self.weigh(torch.tanh(total))
 
 
 class Cosine(Critic):

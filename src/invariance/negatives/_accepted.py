@@ -33,28 +33,17 @@ $$\nabla = \mathrm{mean}_i\,(h_i - \bar h_{-i})\,\nabla\sum_j \log
 while the encoder learns from what was kept.
 """
 
-from functools import partial
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ..errors import SettingError
-from ..partition import effective_share
 from ._ball import check_similarities
 from ._bank import Bank
-from ._source import (
-    Anchors,
-    Candidates,
-    Ids,
-    NegativeSource,
-    Number,
-    PerAnchor,
-    PerScale,
-    Scales,
-    without_graph,
-)
+from ._drawn import Drawn, read_weighted_shares
+from ._source import Anchors, Ids, PerScale, Scales
 
 HIGHEST = 1 - 1e-4  # of a probability, so that both its logarithms are finite
 NEAREST_SHARE = 0.25  # of the proposals, where no limits are given
@@ -144,7 +133,7 @@ def check_floor(floor: float | int, *, positive: bool = False) -> None:
         )
 
 
-class Accepted(NegativeSource):
+class Accepted(Drawn):
     """Rows of the bank that an acceptance function keeps.
 
     Args:
@@ -190,21 +179,17 @@ class Accepted(NegativeSource):
         """All proposals, if they are all kept."""
         return self.n_proposals
 
-    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """The proposals, the same for every anchor."""
-        self.bank.check(u, ids)
-        drawn = self.bank.draw(self.n_proposals)
-        return Candidates(self.bank.z[drawn], drawn)
+    def draw(self) -> Int[Tensor, " k"]:
+        """The proposals."""
+        return self.bank.draw(self.n_proposals)
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Log-partitions over what each anchor keeps; scale 0 adds up the weights."""
-        proposals = self.candidates(u, ids)
-        scores = u @ proposals.z.to(u).T
-        same = ids[:, None] == proposals.ids
-        others = scores.detach().masked_fill(same, -torch.inf)
-        probability = self.acceptance(others, u.detach(), proposals.z.to(u))
-        thrown = self.throw(probability.detach()) & ~same
-        kept = thrown | spare(probability.detach(), thrown, same)
+        z, scores, others = self.score(u, ids)
+        known = scores.detach().masked_fill(~others, -torch.inf)
+        probability = self.acceptance(known, u.detach(), z)
+        thrown = self.throw(probability.detach()) & others
+        kept = thrown | spare(probability.detach(), thrown, others)
         # one that is kept anyway has no weight: a sum of 0 is right now and then
         used = thrown if self.weighted else kept
         weights = log_weights(probability.detach(), used, weighted=self.weighted)
@@ -212,14 +197,11 @@ class Accepted(NegativeSource):
             "acceptance": probability.detach().mean(),
             "weight_ess": read_weighted_shares(scores, weights, 0.0).nanmean(),
         }
-        self.shares = partial(
-            read_weighted_shares, scores.detach(), weights, without_graph(scales[0])
-        )
         learn: Any = getattr(self.acceptance, "lesson", None)
         if learn is not None:
             logits = (scales[0] * scores).detach()
-            self.lesson = learn(logits, probability, kept, thrown, ~same)
-        return torch.stack([sum_kept(a * scores + weights) for a in scales])
+            self.lesson = learn(logits, probability, kept, thrown, others)
+        return self.sum_weighted(scores, weights, scales)
 
     def throw(self, probability: Float[Tensor, "n m"]) -> Bool[Tensor, "n m"]:
         """Dice for every pair; the same after a resume."""
@@ -242,12 +224,12 @@ class Accepted(NegativeSource):
 def spare(
     probability: Float[Tensor, "n m"],
     thrown: Bool[Tensor, "n m"],
-    same: Bool[Tensor, "n m"],
+    others: Bool[Tensor, "n m"],
 ) -> Bool[Tensor, "n m"]:
     """For an anchor that would keep nothing: the likeliest it may keep, if any."""
-    likeliest = probability.masked_fill(same, -1.0).argmax(1, keepdim=True)
+    likeliest = probability.masked_fill(~others, -1.0).argmax(1, keepdim=True)
     nothing = ~thrown.any(1, keepdim=True)
-    allowed = ~same & (probability > 0)
+    allowed = others & (probability > 0)
     return torch.zeros_like(thrown).scatter(1, likeliest, True) & nothing & allowed
 
 
@@ -262,23 +244,6 @@ def log_weights(
     """
     inverse = -probability.log() if weighted else torch.zeros_like(probability)
     return inverse.masked_fill(~used, -torch.inf)
-
-
-def sum_kept(logits: Float[Tensor, "n m"]) -> PerAnchor:
-    """Log-sum-exp of each row; -inf, without a gradient, for one that is all -inf."""
-    alone = (logits == -torch.inf).all(1)
-    total = logits.masked_fill(alone[:, None], 0.0).logsumexp(1)
-    return total.masked_fill(alone, -torch.inf)
-
-
-@torch.no_grad()
-def read_weighted_shares(
-    scores: Float[Tensor, "n m"], weights: Float[Tensor, "n m"], scale: Number
-) -> PerAnchor:
-    """Effective share of what was kept; weights are in the sum and in its squares."""
-    terms = scale * scores + weights
-    count = (weights > -torch.inf).sum(1).to(scores).log()
-    return effective_share(terms.logsumexp(1), (2 * terms).logsumexp(1), count)
 
 
 class AcceptanceNetwork(nn.Module):

@@ -26,33 +26,23 @@ quadratic and c costs 2 % of bias.
 """
 
 import math
-from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
-from ..partition import from_first_process, gather_rows
-from ._accepted import read_weighted_shares, sum_kept
+from ..partition import gather_rows
 from ._bank import Bank
-from ._kmeans import count_clusters, kmeans
-from ._source import (
-    Anchors,
-    Candidates,
-    Ids,
-    NegativeSource,
-    PerAnchor,
-    PerScale,
-    Scales,
-    without_graph,
-)
+from ._clustered import cluster_bank, count_clusters
+from ._drawn import Drawn
+from ._source import Anchors, Ids, PerAnchor, PerScale, Scales
 
 ROWS_PER_CLUSTER = 100
 LEAST = 0.1  # of the plain mean, below which a corrected one is not used
 
 
-class Estimated(NegativeSource):
+class Estimated(Drawn):
     """What both have in common: a bank, and draws that stand for all of it."""
 
     def __init__(self, bank: Bank, n_draws: int) -> None:
@@ -68,13 +58,6 @@ class Estimated(NegativeSource):
     def n_negatives(self) -> int:
         """All other rows, since the draws stand for them."""
         return len(self.bank) - 1
-
-    def score(
-        self, u: Anchors, ids: Ids
-    ) -> tuple[Float[Tensor, "n k"], Bool[Tensor, "n k"]]:
-        """Scores of the anchors with the rows drawn, and which are of other samples."""
-        drawn = self.candidates(u, ids)
-        return u @ drawn.z.to(u).T, ids[:, None] != drawn.ids
 
 
 class Stratified(Estimated):
@@ -103,8 +86,8 @@ class Stratified(Estimated):
 
     def refresh(self, progress: float | int) -> None:
         """Cluster the bank anew."""
-        clusters = kmeans(self.bank.z, self.n_clusters, seed=self.bank.draw_seed())
-        self.order.copy_(from_first_process(clusters.labels).argsort(stable=True))
+        labels = cluster_bank(self.bank, self.n_clusters).labels
+        self.order.copy_(labels.argsort(stable=True))
 
     def draw(self) -> Int[Tensor, " k"]:
         """A row number from each cell; every row is as likely to be drawn."""
@@ -113,21 +96,12 @@ class Stratified(Estimated):
         place = torch.arange(k, device=dice.device) + dice
         return self.order[(place * (n / k)).long().clamp_max(n - 1)]
 
-    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """The rows drawn, the same for every anchor."""
-        self.bank.check(u, ids)
-        drawn = self.draw()
-        return Candidates(self.bank.z[drawn], drawn)
-
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Estimated log-partitions over all other rows; scale 0 counts them."""
-        scores, others = self.score(u, ids)
+        _, scores, others = self.score(u, ids)
         each = math.log(len(self.bank) / self.n_draws)
         weights = torch.full_like(scores, each).masked_fill_(~others, -torch.inf)
-        self.shares = partial(
-            read_weighted_shares, scores.detach(), weights, without_graph(scales[0])
-        )
-        return torch.stack([sum_kept(a * scores + weights) for a in scales])
+        return self.sum_weighted(scores, weights, scales)
 
     def extra_repr(self) -> str:
         """How many stand for how many."""
@@ -156,19 +130,15 @@ class ControlVariate(Estimated):
         self.register_buffer("total", bank.z.sum(0))
         self.register_buffer("second", bank.z.T @ bank.z)
 
-    def candidates(self, u: Anchors, ids: Ids) -> Candidates:
-        """The rows drawn, the same for every anchor."""
-        self.bank.check(u, ids)
-        drawn = self.bank.draw(self.n_draws)
-        return Candidates(self.bank.z[drawn], drawn)
+    def draw(self) -> Int[Tensor, " k"]:
+        """Row numbers, each as likely as any other."""
+        return self.bank.draw(self.n_draws)
 
     def negative(self, u: Anchors, ids: Ids, *, scales: Scales) -> PerScale:
         """Estimated log-partitions over all other rows; scale 0 counts them."""
-        scores, others = self.score(u, ids)
+        _, scores, others = self.score(u, ids)
         weights = torch.zeros_like(scores).masked_fill_(~others, -torch.inf)
-        self.shares = partial(
-            read_weighted_shares, scores.detach(), weights, without_graph(scales[0])
-        )
+        self.keep_for_shares(scores, weights, scales)
         mine = (u * self.bank.z[ids].to(u)).sum(1)
         n = len(self.bank) - 1
         first = (u @ self.total.to(u) - mine) / n

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import Share, gather_last, log_partitions
+from ..partition import Share, gather_last, log_partitions, number_rows
 
 Number = float | int | Tensor
 Rows = Float[Tensor, "n t d"]
@@ -31,13 +31,12 @@ def other_samples(
     u: Rows, v: Rows, scales: Sequence[Number], share: Share | None
 ) -> Sums:
     """Log-partitions over the same time in other sequences."""
-    n, t, _ = u.shape
-    ids = number_rows(n, share, u.device)
+    ids = number_rows(u, share)
     each = [
         log_partitions(
             u[:, s], v[:, s], scales=scales, row_ids=ids, column_ids=ids, share=share
         )
-        for s in range(t)
+        for s in range(u.shape[1])
     ]
     return torch.stack(each, 2).flatten(1)
 
@@ -59,23 +58,10 @@ def samples_and_times(
     u: Rows, v: Rows, scales: Sequence[Number], share: Share | None
 ) -> Sums:
     """Log-partitions over every other code of the batch."""
-    n, t, _ = u.shape
-    rows = share and share.repeat(t)
-    ids = number_rows(n * t, rows, u.device)
-    return log_partitions(
-        u.flatten(0, 1),
-        v.flatten(0, 1),
-        scales=scales,
-        row_ids=ids,
-        column_ids=ids,
-        share=rows,
-    )
-
-
-def number_rows(n: int, share: Share | None, device: torch.device) -> Tensor:
-    """Numbers of this process's rows among those of all."""
-    first = 0 if share is None else share.own_rows.start
-    return torch.arange(first, first + n, device=device)
+    rows = share and share.repeat(u.shape[1])
+    u, v = u.flatten(0, 1), v.flatten(0, 1)
+    ids = number_rows(u, rows)
+    return log_partitions(u, v, scales=scales, row_ids=ids, column_ids=ids, share=rows)
 
 
 @dataclass(frozen=True)

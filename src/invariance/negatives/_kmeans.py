@@ -30,18 +30,6 @@ class Clusters(NamedTuple):
         return f"Clusters({len(self.labels):,} rows in {len(self.centers):,})"
 
 
-def count_clusters(n_rows: int, n_clusters: int | None, rows_per_cluster: int) -> int:
-    """How many clusters a bank is put into; None: one for so many rows."""
-    if n_clusters is None:
-        n_clusters = max(n_rows // rows_per_cluster, 2)
-    if not 1 < n_clusters <= n_rows:
-        raise SettingError(
-            f"A bank of {n_rows} rows has 2 to {n_rows} clusters: got "
-            f"n_clusters = {n_clusters}."
-        )
-    return n_clusters
-
-
 @torch.no_grad()
 def kmeans(
     z: Float[Tensor, "n d"],

@@ -14,22 +14,20 @@ the mutual information: it lies above the ball's.
 """
 
 from functools import partial
-from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..errors import SettingError
-from ..partition import effective_share, from_first_process
+from ..partition import effective_share
 from ._ball import NEAREST_ROWS, count_rows, limits, score_some
 from ._bank import Bank
-from ._kmeans import count_clusters, kmeans
+from ._clustered import Clustered, cluster_bank
 from ._source import (
     Anchors,
     Candidates,
     Ids,
-    NegativeSource,
     Number,
     PerAnchor,
     PerScale,
@@ -42,7 +40,7 @@ ROWS_PER_CLUSTER = 20
 ROUNDING = 1000  # rounding errors; a smaller rest of a subtraction is noise
 
 
-class Neighbors(NegativeSource):
+class Neighbors(Clustered):
     """Close set and background of Local Aggregation, both from one bank.
 
     Settings:
@@ -74,34 +72,26 @@ class Neighbors(NegativeSource):
         n_clusterings: int = 3,
         warmup: float | int = 0.05,
     ) -> None:
-        super().__init__(bank)
+        super().__init__(bank, n_clusters, ROWS_PER_CLUSTER, warmup)
         self.k = count_rows(bank, k=k, share=share, default=NEAREST_ROWS)
-        n_clusters = count_clusters(len(bank), n_clusters, ROWS_PER_CLUSTER)
-        if n_clusterings < 1 or not 0 <= warmup <= 1:
+        if n_clusterings < 1:
             raise SettingError(
-                "Neighbors need one clustering or more and a warm-up between 0 and 1: "
-                f"got n_clusterings = {n_clusterings} and warmup = {warmup}."
+                "Neighbors need one clustering or more: got n_clusterings = "
+                f"{n_clusterings}."
             )
-        self.n_clusters = n_clusters
-        self.warmup = warmup
-        self.clustered = False
         shape = (n_clusterings, len(bank))
         self.register_buffer("labels", torch.zeros(shape, dtype=torch.long))
 
     def extra_repr(self) -> str:
         """How many rows the background has, and how they are clustered."""
         clusters = f"{len(self.labels)} clusterings of {self.n_clusters:,}"
-        later = "" if self.clustered else f" after a warm-up of {self.warmup:g}"
-        return f"k = {self.k:,} of {len(self.bank) - 1:,} rows, {clusters}{later}"
+        rows = f"k = {self.k:,} of {len(self.bank) - 1:,} rows"
+        return f"{rows}, {clusters}{self.tell_warmup()}"
 
-    def refresh(self, progress: float | int) -> None:
-        """Cluster the bank anew, once the warm-up is over."""
-        if progress < self.warmup:
-            return
+    def cluster(self) -> None:
+        """Cluster the bank as often as asked."""
         for labels in self.labels:
-            clusters = kmeans(self.bank.z, self.n_clusters, seed=self.bank.draw_seed())
-            labels.copy_(from_first_process(clusters.labels))
-        self.clustered = True
+            labels.copy_(cluster_bank(self.bank, self.n_clusters).labels)
 
     @property
     def n_negatives(self) -> int:
@@ -162,14 +152,6 @@ class Neighbors(NegativeSource):
         anchor, row = pairs // n, pairs % n
         others = row != ids[anchor]
         return anchor[others], row[others]
-
-    def get_extra_state(self) -> Any:
-        """Whether the warm-up is over."""
-        return torch.tensor(self.clustered)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Go on from a checkpoint."""
-        self.clustered = bool(state)
 
 
 def segment_logsumexp(

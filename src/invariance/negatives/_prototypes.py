@@ -18,15 +18,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..errors import SettingError
-from ..partition import from_first_process
 from ._bank import Bank
-from ._kmeans import Clusters, count_clusters, kmeans
+from ._clustered import Clustered, cluster_bank
+from ._kmeans import Clusters
 from ._source import (
     Anchors,
     Candidates,
     Ids,
-    NegativeSource,
     Number,
     PerAnchor,
     PerScale,
@@ -38,7 +36,7 @@ LEAST_CONCENTRATION = 0.1  # of the mean
 SMOOTHING = 10  # members added to a cluster's size: few members say little
 
 
-class Prototypes(NegativeSource):
+class Prototypes(Clustered):
     """Centers of one clustering of a bank.
 
     Settings:
@@ -62,12 +60,8 @@ class Prototypes(NegativeSource):
     def __init__(
         self, bank: Bank, *, n_clusters: int | None = None, warmup: float | int = 0.1
     ) -> None:
-        super().__init__(bank)
-        n_clusters = count_clusters(len(bank), n_clusters, ROWS_PER_CLUSTER)
-        if not 0 <= warmup <= 1:
-            raise SettingError(f"warmup is a share of training: got {warmup}.")
-        self.warmup = warmup
-        self.clustered = False
+        super().__init__(bank, n_clusters, ROWS_PER_CLUSTER, warmup)
+        n_clusters = self.n_clusters
         self.register_buffer("labels", torch.zeros(len(bank), dtype=torch.long))
         self.register_buffer("centers", torch.zeros(n_clusters, bank.z.shape[1]))
         self.register_buffer("concentration", torch.ones(n_clusters))
@@ -75,19 +69,15 @@ class Prototypes(NegativeSource):
 
     def extra_repr(self) -> str:
         """How many centers there are."""
-        later = "" if self.clustered else f" after a warm-up of {self.warmup:g}"
-        return f"{len(self.centers):,} clusters{later}"
+        return f"{self.n_clusters:,} clusters{self.tell_warmup()}"
 
-    def refresh(self, progress: float | int) -> None:
-        """Cluster the bank anew, once the warm-up is over."""
-        if progress < self.warmup:
-            return
-        clusters = kmeans(self.bank.z, len(self.centers), seed=self.bank.draw_seed())
-        self.labels.copy_(from_first_process(clusters.labels))
-        self.centers.copy_(from_first_process(clusters.centers))
+    def cluster(self) -> None:
+        """Cluster the bank, and see how concentrated each cluster is."""
+        labels, centers = cluster_bank(self.bank, self.n_clusters)
+        self.labels.copy_(labels)
+        self.centers.copy_(centers)
         clusters = Clusters(self.labels, self.centers)
         self.concentration.copy_(concentration(self.bank.z, clusters))
-        self.clustered = True
 
     @property
     def host_state(self) -> tuple[Any, ...]:
@@ -97,7 +87,7 @@ class Prototypes(NegativeSource):
     @property
     def n_negatives(self) -> int:
         """The centers of the other clusters."""
-        return len(self.centers) - 1
+        return self.n_clusters - 1
 
     def candidates(self, u: Anchors, ids: Ids) -> Candidates:
         """All centers, longer where concentrated: scaling them scales their logits."""
@@ -121,14 +111,6 @@ class Prototypes(NegativeSource):
         if f"{prefix}centres" in state:  # as it was spelled before 0.1.0
             state[f"{prefix}centers"] = state.pop(f"{prefix}centres")
         super()._load_from_state_dict(state, prefix, *how)
-
-    def get_extra_state(self) -> Any:
-        """Whether the warm-up is over."""
-        return torch.tensor(self.clustered)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Go on from a checkpoint."""
-        self.clustered = bool(state)
 
 
 def concentration(z: Anchors, clusters: Clusters) -> Float[Tensor, " k"]:

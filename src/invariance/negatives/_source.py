@@ -4,7 +4,6 @@ A source hands over candidates; whatever bears the anchor's own id is no negativ
 and the log-partition leaves it out. Sources keep their rows without gradient.
 """
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from torch.nn.functional import softplus
 
 from ..checked_rows import divide_by_length, may_look, row_lengths
 from ..devices import require_memory
-from ..errors import NotFiniteError, SettingError, ShapeError
+from ..errors import NotFiniteError, SettingError, ShapeError, warn_caller
 from ..partition import effective_share, gather_rows, has_company, log_partitions
 
 Number = float | int | Tensor
@@ -172,7 +171,7 @@ class NegativeSource(nn.Module):
         if self.gather:
             return gather_rows(z.detach()), gather_rows(ids)
         if self.gather is None and has_company():
-            warnings.warn(ONE_OF_SEVERAL.format(type(self).__name__), stacklevel=3)
+            warn_caller(ONE_OF_SEVERAL.format(type(self).__name__))
         return z, ids
 
     def refresh(self, progress: float | int) -> None:

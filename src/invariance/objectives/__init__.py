@@ -23,13 +23,13 @@ A class also says what it ``takes`` (a pair of views, all views, labels, targets
 """  # noqa: E501
 
 from ._align_uniform import AlignUniform, align_uniform
-from ._arguments import settings_of
 from ._barlow_twins import BarlowTwins, barlow_twins
 from ._binary_nce import BinaryNCE, binary_nce
 from ._byol import BYOL, byol
 from ._contrast import ALONE, Contrast
 from ._dcl import DCL, dcl
 from ._debiased import Debiased, debiased
+from ._declared_settings import settings_of
 from ._dhel import DHEL, dhel
 from ._dv import DV, dv
 from ._flat_nce import FlatNCE, flat_nce

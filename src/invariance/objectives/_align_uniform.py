@@ -13,19 +13,18 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import SAME_POINT, gather_last
-from ._arguments import (
+from ..partition import SAME_POINT
+from ._batch import read_pair
+from ._declared_settings import (
     Finite,
+    Gather,
     MeanOnly,
     Positive,
     check_settings,
     settings_of,
-    shared_rows,
-    tile_precision,
 )
 from ._kcl import log_gaussian_sums
 from ._objective import Objective, Terms
-from ._shares import Gather, count_rows
 
 
 @check_settings
@@ -67,14 +66,12 @@ def _terms(
     normalize: bool,
     gather: Any,
 ) -> Terms:
-    precision = tile_precision(u, v)
-    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
-    n = count_rows(u, share)
-    how: Any = {"unit": normalize, "precision": precision, "share": share}
-    sums = log_gaussian_sums((u, v), t, **how)
+    batch = read_pair(u, v, normalize=normalize, gather=gather)
+    u, v = batch.views
+    sums = log_gaussian_sums(batch, t)
     parts = {
-        "alignment": gather_last(_distances(u, v, alpha), share).mean(),
-        "uniformity": sums.logsumexp(1).mean() - math.log(n * (n - 1)),
+        "alignment": batch.of_all(_distances(u, v, alpha)).mean(),
+        "uniformity": sums.logsumexp(1).mean() - math.log(batch.n * (batch.n - 1)),
     }
     return Terms(parts, weights)
 
@@ -97,4 +94,4 @@ class AlignUniform(Objective):
         """Alignment and uniformity."""
         weights = {"alignment": self.align_weight, "uniformity": self.uniform_weight}
         how = self.alpha, self.t, weights, self.normalize, self.gather
-        return _terms(u, v, *how)
+        return self.require_finite(_terms(u, v, *how))

@@ -14,16 +14,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import (
-    Finite,
-    MeanOnly,
-    check_settings,
-    full_precision,
-    paired_rows,
-    settings_of,
-)
+from ._batch import full_precision, paired_rows
+from ._declared_settings import Finite, Gather, MeanOnly, check_settings, settings_of
 from ._objective import Objective, Terms
-from ._shares import Gather
 
 VARIANCE_FLOOR = 1e-5
 
@@ -79,4 +72,5 @@ class BarlowTwins(Objective):
 
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """Diagonal and off-diagonal of the cross-correlation matrix."""
-        return _terms(u, v, self.off_diagonal_weight, self.gather)
+        terms = _terms(u, v, self.off_diagonal_weight, self.gather)
+        return self.require_finite(terms)

@@ -20,7 +20,6 @@ from torch import Tensor
 from ..checked_rows import is_transforming
 from ..errors import SettingError
 from ..partition import (
-    Share,
     gather_last,
     log_partition,
     log_partitions,
@@ -28,27 +27,28 @@ from ..partition import (
     softplus,
     take_whole_gradient,
 )
-from ._arguments import (
+from ._batch import (
+    Batch,
+    anchor_rows,
+    check_tensor,
+    full_precision,
+    read_pair,
+    take_share,
+)
+from ._contrast import Source, warn_if_alone
+from ._declared_settings import (
+    Gather,
     Number,
     Reduction,
     Temperature,
-    anchor_rows,
     check_number_or_tensor,
     check_settings,
-    check_tensor,
-    full_precision,
-    longest_row,
     optional,
     reduce,
-    sample_ids,
-    scale_of,
     settings_of,
-    shared_rows,
-    tile_precision,
 )
-from ._contrast import Source, warn_if_alone
+from ._learned_temperature import scale_of
 from ._objective import Objective, softmax_readings
-from ._shares import Gather, count_rows, take_share
 from ._sig_lip import questions
 
 
@@ -70,37 +70,25 @@ def binary_nce(
     >>> binary_nce(z, z)  # log 3 + 2 log 1.5
     tensor(1.9095)
     """
-    precision, scale = tile_precision(u, v), scale_of(temperature)
-    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
-    how: Any = {"precision": precision, "share": share}
-    if log_z is None:
-        log_z = _mean_partition(u, v, scale, longest_row(normalize), **how)
-    bias = -(log_z + math.log(count_rows(u, share) - 1))
-    alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
-    return reduce(alike + unlike, reduction)
+    batch = read_pair(u, v, normalize=normalize, gather=gather)
+    scale = scale_of(temperature)
+    log_z = _mean_partition(batch, scale) if log_z is None else log_z
+    return reduce(_tell_apart(batch, scale, log_z), reduction)
+
+
+def _tell_apart(batch: Batch, scale: Number, log_z: Number) -> Float[Tensor, " n"]:
+    bias = -(log_z + math.log(batch.n - 1))
+    alike, unlike = questions(batch, scale, bias)
+    return alike + unlike
 
 
 @torch.no_grad()
-def _mean_partition(
-    u: Tensor,
-    v: Tensor,
-    scale: Number,
-    longest: float,
-    precision: str,
-    share: Share | None,
-) -> Tensor:
-    n, ids = count_rows(u, share), sample_ids(u, share)
-    total = log_partition(
-        u,
-        v,
-        scale=scale,
-        row_ids=ids,
-        column_ids=ids,
-        longest=longest,
-        precision=precision,
-        share=share,
-    ).logsumexp(0)
-    return total - math.log(n * (n - 1))
+def _mean_partition(batch: Batch, scale: Number) -> Tensor:
+    """Log of the mean of e^s over the noise of all anchors."""
+    u, v = batch.views
+    longest = batch.longest
+    total = log_partition(u, v, scale=scale, longest=longest, **batch.pairing)
+    return total.logsumexp(0) - math.log(batch.n * (batch.n - 1))
 
 
 class BinaryNCE(Objective):
@@ -118,14 +106,11 @@ class BinaryNCE(Objective):
 
     def forward(self, u: Tensor, v: Tensor) -> Tensor:
         """The loss of a batch."""
-        precision, scale = tile_precision(u, v), scale_of(self.temperature)
-        u, v, share = shared_rows(u, v, normalize=self.normalize, gather=self.gather)
-        how: Any = {"precision": precision, "share": share}
-        longest = longest_row(self.normalize)
-        log_z = self._freeze(_mean_partition(u, v, scale, longest, **how))
-        bias = -(log_z + math.log(count_rows(u, share) - 1))
-        alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
-        return reduce(alike + unlike, self.reduction)
+        batch = read_pair(u, v, normalize=self.normalize, gather=self.gather)
+        scale = scale_of(self.temperature)
+        log_z = self._prefer_known(_mean_partition(batch, scale))
+        loss = reduce(_tell_apart(batch, scale, log_z), self.reduction)
+        return self._keep(log_z, self.require_finite(loss))
 
     def against(
         self, u: Tensor, v: Tensor | None, source: Source, ids: Tensor
@@ -149,7 +134,7 @@ class BinaryNCE(Objective):
                 scales = [scale, 0.0]
                 total, log_count = log_partitions(u, noise.z, scales=scales, **kinds)
             everyone = [gather_last(x, share).logsumexp(0) for x in (total, log_count)]
-            log_z = self._freeze(everyone[0] - everyone[1])
+            log_z = self._prefer_known(everyone[0] - everyone[1])
             warn_if_alone(everyone[1])
             # where there is no noise there is no constant either
             offset = (log_z + log_count).masked_fill(log_count.isinf(), -torch.inf)
@@ -158,7 +143,8 @@ class BinaryNCE(Objective):
             unlike = row_sums(rows, columns, "softplus", **kinds)
             positive = source.positive(u, v, ids, scale=scale)
             losses = gather_last(softplus(offset - positive) + unlike, share)
-            return reduce(losses, self.reduction)
+            loss = reduce(losses, self.reduction)
+        return self._keep(log_z, self.require_finite(loss))
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """One question about the partner and n - 1 about noise, all undecided."""
@@ -171,12 +157,16 @@ class BinaryNCE(Objective):
         u, v = inputs
         return {"loss": loss} | softmax_readings(u, v, self)
 
-    def _freeze(self, log_z: Tensor) -> Tensor:
-        """The constant: this batch's if there was none before, without a branch.
+    def _prefer_known(self, log_z: Tensor) -> Tensor:
+        """The constant; this batch's if there was none before, without a branch."""
+        new = log_z.to(self.log_z)
+        return torch.where(self.log_z.isnan(), new, self.log_z).to(log_z)
 
-        Within torch.func's transforms it is not kept, since they may change nothing.
+    def _keep(self, log_z: Tensor, loss: Tensor) -> Tensor:
+        """Remember the constant of a batch whose loss this is.
+
+        Not within torch.func's transforms, which may change nothing.
         """
-        if is_transforming():
-            return torch.where(self.log_z.isnan(), log_z, self.log_z).to(log_z)
-        self.log_z.copy_(torch.where(self.log_z.isnan(), log_z, self.log_z))
-        return self.log_z.to(log_z)
+        if not is_transforming():
+            self.log_z.copy_(log_z)
+        return loss

@@ -14,17 +14,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..errors import ShapeError
-from ..partition import gather_last
-from ._arguments import (
+from ._batch import check_tensor, read_pair
+from ._declared_settings import (
+    Gather,
     Reduction,
     check_settings,
-    check_tensor,
     reduce,
     settings_of,
-    shared_rows,
 )
 from ._objective import Objective
-from ._shares import Gather
 
 
 @check_settings
@@ -57,10 +55,11 @@ def cosines(
 ) -> Float[Tensor, " m"]:
     """cos(u, sg v') + cos(v, sg u'), row by row."""
     target_u, target_v = detach(target_u, u, "u"), detach(target_v, v, "v")
-    u, target_v, share = shared_rows(u, target_v, gather=gather)
-    same = False if share is None else share
-    v, target_u, _ = shared_rows(v, target_u, gather=same)
-    return gather_last((u * target_v).sum(1) + (v * target_u).sum(1), share)
+    batch = read_pair(u, target_v, gather=gather)
+    same = False if batch.share is None else batch.share
+    other = read_pair(v, target_u, gather=same)
+    first, second = ((x * y).sum(1) for x, y in (batch.views, other.views))
+    return batch.of_all(first + second)
 
 
 def detach(target: Tensor | None, row: Tensor, name: str) -> Tensor:

@@ -8,7 +8,6 @@ such as a queue or a memory bank (n anchors).
 """
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -17,29 +16,17 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..checked_rows import may_look
-from ..errors import SettingError
+from ..errors import SettingError, warn_caller
 from ..partition import (
-    Share,
     fused_loss,
-    gather_last,
     log_partitions,
     softplus,
     split_views,
     two_sided_log_partition,
 )
-from ._arguments import (
-    Number,
-    largest_scale,
-    longest_row,
-    one_of,
-    ready_rows,
-    reduce,
-    sample_ids,
-    scale_of,
-    take_pair,
-    tile_precision,
-)
-from ._shares import count_rows
+from ._batch import Batch, make_batch, share_pair
+from ._declared_settings import Number, one_of, reduce
+from ._learned_temperature import largest_scale, scale_of
 
 # what users choose from; "within" is DHEL's
 Negatives = Annotated[str, one_of("all", "cross")]
@@ -138,11 +125,10 @@ def paired_loss(
         both: Whether the rows of v are anchors too.
         powers: k factors on the logits, each giving one log-partition.
         normalize: Whether rows are divided by their length.
-        gather: Whether the rows of all processes are taken, see ``take_share``.
+        gather: Whether the rows of all processes are taken, as it says in ``_batch``.
         reduction: As for ``reduce``.
     """
-    u, v, share = take_pair(u, v, gather)
-    precision, scale = tile_precision(u, v), scale_of(temperature)
+    share, scale = share_pair(u, v, gather), scale_of(temperature)
     if normalize and both and fused and reduction == "mean" and share is None:
         loss = fused_loss(
             u,
@@ -153,24 +139,12 @@ def paired_loss(
             powers=powers,
             negatives=negatives,
             log_count=log_count(len(u), negatives),
-            precision=precision,
             largest_scale=largest_scale(temperature),
         )
         if loss is not None:
             return loss
-    u, v = ready_rows(u, normalize), ready_rows(v, normalize)
-    logits = batch_logits(
-        u,
-        v,
-        scale,
-        powers,
-        negatives,
-        both,
-        precision=precision,
-        # one-sided losses keep the bits they have always had
-        longest=longest_row(normalize and both),
-        share=share,
-    )
+    batch = make_batch((u, v), normalize=normalize, share=share)
+    logits = batch_logits(batch, scale, powers, negatives, both)
     return reduce(formula(logits), reduction)
 
 
@@ -180,34 +154,32 @@ def log_count(n: int, negatives: str) -> float:
 
 
 def batch_logits(
-    u: Float[Tensor, "n d"],
-    v: Float[Tensor, "n d"],
+    batch: Batch,
     scale: Number,
     powers: tuple[float | int, ...],
     negatives: str,
-    both: bool,
-    share: Share | None,
-    **how: Any,
+    both: bool = True,
 ) -> Contrast:
-    """Logits of rows ready for use, u's and (if both) v's, against the batch.
+    """Logits of u's rows and (if both) v's against the batch.
 
     Over processes those of all rows, each process having computed its own.
     """
-    n, ids = count_rows(u, share), sample_ids(u, share)
-    scales, count = [power * scale for power in powers], log_count(n, negatives)
-    positive = scale * gather_last((u * v).sum(1), share)
+    (u, v), how, share = batch.views, batch.pairing, batch.share
+    scales, count = [power * scale for power in powers], log_count(batch.n, negatives)
+    positive = scale * batch.of_all((u * v).sum(1))
+    # one-sided losses keep the bits they have always had
+    how["longest"] = batch.longest if both else math.inf
     if negatives == "all" and both:
-        z, ids = torch.cat([u, v]), torch.cat([ids, ids])
+        z, ids = torch.cat([u, v]), how["row_ids"].repeat(2)
         how |= {"row_ids": ids, "column_ids": ids}
         how["share"] = None if share is None else share.repeat(2)
-        negative = log_partitions(z, z, scales=scales, **how)
-        return Contrast(positive.expand(2, n), split_views(negative, 2, share), count)
-    how |= {"row_ids": ids, "column_ids": ids, "share": share}
+        negative = split_views(log_partitions(z, z, scales=scales, **how), 2, share)
+        return Contrast(positive.expand(2, batch.n), negative, count)
     if not both:
         columns = u if negatives == "within" else v
         negative = log_partitions(u, columns, scales=scales, **how)
         return Contrast(positive, negative, count)
-    positive = positive.expand(2, n)
+    positive = positive.expand(2, batch.n)
     if negatives == "within":
         each = [log_partitions(x, x, scales=scales, **how) for x in (u, v)]
         return Contrast(positive, torch.stack(each, 1), count)
@@ -241,7 +213,7 @@ def warn_if_alone(negative: Float[Tensor, "*a"]) -> None:
     Looking would make an accelerator wait; there the readings of training tell.
     """
     if may_look(negative) and bool((negative.detach() == -torch.inf).all()):
-        warnings.warn(ALONE, stacklevel=3)
+        warn_caller(ALONE)
 
 
 def cross_entropy(logits: Contrast) -> Float[Tensor, "*a"]:

@@ -19,18 +19,18 @@ from typing import Annotated, Any
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import (
+from ._contrast import Contrast, Negatives, decoupled, paired_loss, with_negatives
+from ._declared_settings import (
+    Gather,
     Reduction,
     Temperature,
     check_positive,
     check_settings,
     optional,
     settings_of,
-    value_of,
 )
-from ._contrast import Contrast, Negatives, decoupled, paired_loss, with_negatives
+from ._learned_temperature import value_of
 from ._objective import Objective
-from ._shares import Gather
 
 
 @check_settings

@@ -24,17 +24,17 @@ from torch import Tensor
 from ..errors import SettingError
 from ..partition import softplus
 from ..plain_numbers import check_number
-from ._arguments import (
+from ._contrast import Contrast, log_count, paired_loss, with_negatives
+from ._declared_settings import (
+    Gather,
     NotNegative,
     Reduction,
     Temperature,
     check_settings,
-    scale_of,
     settings_of,
 )
-from ._contrast import Contrast, log_count, paired_loss, with_negatives
+from ._learned_temperature import scale_of
 from ._objective import Objective
-from ._shares import Gather
 
 
 def check_prior(name: str, value: float | int) -> None:

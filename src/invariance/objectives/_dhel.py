@@ -14,10 +14,16 @@ from typing import Annotated
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Reduction, Temperature, check_settings, one_of, settings_of
 from ._contrast import Contrast, decoupled, paired_loss, with_negatives
+from ._declared_settings import (
+    Gather,
+    Reduction,
+    Temperature,
+    check_settings,
+    one_of,
+    settings_of,
+)
 from ._objective import Objective
-from ._shares import Gather
 
 
 @check_settings

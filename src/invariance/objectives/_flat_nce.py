@@ -20,10 +20,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import softplus
-from ._arguments import NotZero, Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, Negatives, paired_loss, with_negatives
+from ._declared_settings import (
+    Gather,
+    NotZero,
+    Reduction,
+    Temperature,
+    check_settings,
+    settings_of,
+)
 from ._objective import Objective
-from ._shares import Gather
 
 
 @check_settings

@@ -25,10 +25,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ._arguments import AnyNumber, Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, paired_loss
+from ._declared_settings import (
+    AnyNumber,
+    Gather,
+    Reduction,
+    Temperature,
+    check_settings,
+    settings_of,
+)
 from ._objective import Objective
-from ._shares import Gather
 
 STRAIGHT = 5.0  # nats of excess; the gradient of a pair is at most e^5 over tau
 

@@ -13,10 +13,15 @@ import math
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Reduction, Temperature, check_settings, settings_of
 from ._contrast import Contrast, cross_entropy, paired_loss
+from ._declared_settings import (
+    Gather,
+    Reduction,
+    Temperature,
+    check_settings,
+    settings_of,
+)
 from ._objective import Objective
-from ._shares import Gather
 
 
 @check_settings

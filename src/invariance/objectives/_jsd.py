@@ -20,21 +20,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..partition import Share, gather_last, softplus, take_whole_gradient
-from ._arguments import (
+from ._batch import full_precision, read_pair, ready_rows
+from ._declared_settings import (
+    Gather,
     Reduction,
     Temperature,
-    check_loss,
     check_settings,
-    full_precision,
-    ready_rows,
     reduce,
-    scale_of,
     settings_of,
-    shared_rows,
-    tile_precision,
 )
+from ._learned_temperature import scale_of
 from ._objective import Objective
-from ._shares import Gather, count_rows
 from ._sig_lip import questions
 
 
@@ -54,11 +50,9 @@ def jsd(
     >>> jsd(torch.zeros(4, 8), torch.zeros(4, 8))  # scores of 0: 2 log 2
     tensor(1.3863)
     """
-    precision = tile_precision(u, v)
-    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
-    how: Any = {"precision": precision, "share": share}
-    alike, unlike = questions(u, v, scale=scale_of(temperature), bias=0.0, **how)
-    return reduce(alike + unlike / (count_rows(u, share) - 1), reduction)
+    batch = read_pair(u, v, normalize=normalize, gather=gather)
+    alike, unlike = questions(batch, scale_of(temperature), 0.0)
+    return reduce(alike + unlike / (batch.n - 1), reduction)
 
 
 class JSD(Objective):
@@ -84,4 +78,4 @@ class JSD(Objective):
             positive = scale * gather_last((u * v).sum(-1).flatten(), share)
             (strange,) = sums(u, v, [scale], "softplus")
             loss = (softplus(-positive) + strange / math.exp(log_count)).mean()
-        return check_loss(loss, type(self).__name__)
+        return self.require_finite(loss)

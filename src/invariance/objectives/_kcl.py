@@ -18,38 +18,26 @@ A row on top of another gets no gradient from a kernel with a cusp there (riesz)
 Where rows are normalized, one of zeros counts as at right angles to those of its view.
 """
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..partition import (
-    FUNCTIONS,
-    Share,
-    fused_loss,
-    gather_last,
-    log_partition,
-    row_sums,
-)
-from ._arguments import (
+from ..partition import FUNCTIONS, fused_loss, log_partition, row_sums
+from ._batch import Batch, make_batch, share_pair
+from ._contrast import log_count
+from ._declared_settings import (
     Finite,
+    Gather,
     NotZero,
     Positive,
     Reduction,
     check_settings,
-    longest_row,
     one_of,
-    ready_rows,
-    sample_ids,
     settings_of,
-    take_pair,
-    tile_precision,
 )
-from ._contrast import log_count
 from ._objective import Objective
-from ._shares import Gather, count_rows
 
 Kernel = Annotated[str, one_of("gaussian", "log", "imq", "riesz", "gaussian_riesz")]
 
@@ -80,10 +68,10 @@ def kcl(
     >>> kcl(z, z, gamma=0.0), kcl(z, z, gamma=1.0, t=0.5)  # -2, -2 + 2/e
     (tensor(-2.), tensor(-1.2642))
     """
-    u, v, share = take_pair(u, v, gather)
-    n, precision = count_rows(u, share), tile_precision(u, v)
+    share = share_pair(u, v, gather)
     alone = share is None
     if kernel == "gaussian" and normalize and reduction == "mean" and alone:
+        n = len(u)
         loss = fused_loss(
             u,
             v,
@@ -92,18 +80,17 @@ def kcl(
             scale=2 * t,  # of unit rows: D^2 is 2 minus twice the score
             negatives="within",
             log_count=log_count(n, "within"),
-            precision=precision,
         )
         if loss is not None:
             return loss
-    u, v = ready_rows(u, normalize), ready_rows(v, normalize)
+    batch = make_batch((u, v), normalize=normalize, share=share)
+    u, v = batch.views
     energy, alignment = {
         "riesz": (("riesz", s), ("riesz", s)),
         "gaussian_riesz": (("riesz", s), ("gaussian", t)),
     }.get(kernel, ((kernel, t), (kernel, t)))
-    how: Any = {"unit": normalize, "precision": precision, "share": share}
-    sums = kernel_sums((u, v), *energy, **how)
-    near = gather_last(pair_kernel(u, v, *alignment), share)
+    sums, n = kernel_sums(batch, *energy), batch.n
+    near = batch.of_all(pair_kernel(u, v, *alignment))
     if reduction == "none":
         return gamma * (sums.sum(0) / (n - 1)) - 2 * near
     return gamma * (sums.sum() / (n * (n - 1))) - 2 * near.mean()
@@ -138,13 +125,7 @@ def pair_kernel(
 
 
 def kernel_sums(
-    views: Sequence[Float[Tensor, "n d"]],
-    kernel: str,
-    parameter: float | int,
-    *,
-    unit: bool,
-    precision: str = "auto",
-    share: Share | None = None,
+    batch: Batch, kernel: str, parameter: float | int
 ) -> Float[Tensor, "v m"]:
     """Sum of k(x_i, x_j) over the other rows j of the view, for each row i.
 
@@ -152,34 +133,24 @@ def kernel_sums(
     no distance matrix is held. Divided by n - 1, the mean is a U-statistic, unbiased
     for any n.
     """
-    how: Any = {"unit": unit, "precision": precision, "share": share}
     if kernel == "gaussian":
-        return log_gaussian_sums(views, parameter, **how).exp()
-    how = _how(views[0], **how) | {"offset": 1.0 if unit else 0.0}
-    each = [row_sums(*_rows(x, unit), kernel, parameter, **how) for x in views]
-    return torch.stack(each)
+        return log_gaussian_sums(batch, parameter).exp()
+    how = _full_pairing(batch) | {"offset": 1.0 if batch.unit else 0.0}
+    pairs = [_rows(x, batch.unit) for x in batch.views]
+    return torch.stack([row_sums(*p, kernel, parameter, **how) for p in pairs])
 
 
-def log_gaussian_sums(
-    views: Sequence[Float[Tensor, "n d"]],
-    t: float | int,
-    *,
-    unit: bool,
-    precision: str = "auto",
-    share: Share | None = None,
-) -> Float[Tensor, "v m"]:
+def log_gaussian_sums(batch: Batch, t: float | int) -> Float[Tensor, "v m"]:
     """Log sum_{j != i} exp(-t |x_i - x_j|^2): a log-partition at scale 2t."""
-    how = _how(views[0], unit, precision, share)
-    how |= {"scale": 2 * t, "longest": longest_row(unit)}
-    sums = torch.stack([log_partition(*_rows(x, unit), **how) for x in views])
-    return sums - 2 * t if unit else sums
+    how = _full_pairing(batch) | {"scale": 2 * t, "longest": batch.longest}
+    pairs = [_rows(x, batch.unit) for x in batch.views]
+    sums = torch.stack([log_partition(*p, **how) for p in pairs])
+    return sums - 2 * t if batch.unit else sums
 
 
-def _how(x: Tensor, unit: bool, precision: str, share: Share | None) -> dict[str, Any]:
-    ids = sample_ids(x, share)
-    precision = precision if unit else "exact"
-    kinds = {"row_ids": ids, "column_ids": ids}
-    return {**kinds, "precision": precision, "share": share}
+def _full_pairing(batch: Batch) -> dict[str, Any]:
+    """``pairing``; with all digits where scores are differences of squares."""
+    return batch.pairing if batch.unit else batch.pairing | {"precision": "exact"}
 
 
 def _rows(x: Tensor, unit: bool) -> tuple[Tensor, Tensor]:

@@ -1,9 +1,12 @@
 r"""A temperature that is learned with the network, as in CLIP: the log of its inverse.
 
 $$\tau = e^{-a}\ \text{with a learned},\qquad \tau\ge\tau_{\min}$$
+
+Beside it, how to read a temperature of any kind: a number, a tensor or a learned one.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,3 +64,22 @@ class LearnedTemperature(nn.Module):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({float(self):.4g}, minimum={self.minimum})"
+
+
+def scale_of(temperature: Any) -> float | Tensor:
+    """The inverse of a temperature that is a number, a tensor or learned."""
+    if isinstance(temperature, LearnedTemperature):
+        return temperature.scale()
+    return 1 / temperature
+
+
+def largest_scale(temperature: Any) -> float | None:
+    """What the inverse of a learned temperature cannot exceed; None for others."""
+    learned = isinstance(temperature, LearnedTemperature)
+    return 1 / temperature.minimum if learned else None
+
+
+def value_of(temperature: Any) -> float | int | Tensor:
+    """A temperature as a number or a tensor."""
+    learned = isinstance(temperature, LearnedTemperature)
+    return 1 / temperature.scale() if learned else temperature

@@ -30,27 +30,28 @@ from ..partition import (
     split_views,
     take_whole_gradient,
 )
-from ._arguments import (
+from ._batch import (
+    anchors_for,
+    check_ids,
+    full_precision,
+    make_batch,
+    ready_rows,
+    share_views,
+)
+from ._contrast import Source, check_source, warn_if_alone
+from ._declared_settings import (
+    Gather,
     Number,
     Reduction,
     Temperature,
-    check_ids,
     check_settings,
-    full_precision,
-    longest_row,
     one_of,
-    ready_rows,
     reduce,
-    sample_ids,
-    scale_of,
     settings_of,
-    share_views,
-    tile_precision,
 )
-from ._contrast import Source, check_source, warn_if_alone
 from ._info_nce import info_nce
+from ._learned_temperature import scale_of
 from ._objective import Objective
-from ._shares import Gather, anchors_for, count_rows
 
 Aggregate = Annotated[str, one_of("pairs", "poly", "mv_info_nce", "mv_dhel")]
 
@@ -75,26 +76,23 @@ def multi_view(
     >>> multi_view(torch.ones(3, 4, 8))  # log 4
     tensor(1.3863)
     """
-    z, share = share_views(z, gather)
+    share = share_views(z, gather)
     if aggregate == "pairs":
         kind: Any = {"temperature": temperature, "normalize": normalize}
         kind |= {"reduction": reduction, "gather": False if share is None else share}
         losses = [info_nce(u, v, **kind) for u, v in itertools.combinations(z, 2)]
         return losses[0] if len(losses) == 1 else torch.stack(losses).mean(0)
-    precision = tile_precision(z)
-    z = ready_rows(z, normalize)
-    n_views, n = len(z), count_rows(z[0], share)
-    scale, ids = scale_of(temperature), sample_ids(z[0], share)
+    batch, n_views = make_batch(z, normalize=normalize, share=share), len(z)
+    z, scale = batch.views, scale_of(temperature)
     positive = _positives(z, scale, share)
-    how: dict[str, Any] = {"scale": scale, "precision": precision}
-    how["longest"] = longest_row(normalize)
+    how = batch.pairing | {"scale": scale, "longest": batch.longest}
     if aggregate == "mv_dhel":
-        how |= {"row_ids": ids, "column_ids": ids, "share": share}
         within = [log_partition(u, u, **how) for u in z]
         return reduce(_dhel(torch.stack(within), positive), reduction)
-    rows, ids = z.flatten(0, 1), torch.cat([ids] * n_views)
+    rows, ids = z.flatten(0, 1), how["row_ids"].repeat(n_views)
+    how |= {"row_ids": ids, "column_ids": ids}
     how["share"] = None if share is None else share.repeat(n_views)
-    negative = log_partition(rows, rows, row_ids=ids, column_ids=ids, **how)
+    negative = log_partition(rows, rows, **how)
     negative = split_views(negative, n_views, share)
     other_view = ~torch.eye(n_views, dtype=torch.bool, device=z.device)
     if aggregate == "poly":
@@ -102,7 +100,7 @@ def multi_view(
         pairs = n_views * (n_views - 1)
         if reduction == "none":
             return loss.sum((0, 1)) / pairs
-        return loss.sum() / (n * pairs)
+        return loss.sum() / (batch.n * pairs)
     positive = positive.masked_fill(~other_view[..., None], -torch.inf)
     loss = softplus(negative.logsumexp(0) - positive.flatten(0, 1).logsumexp(0))
     return reduce(loss, reduction)
@@ -140,9 +138,9 @@ class MultiView(Objective):
     ) -> Tensor:
         """The loss of all views, u of shape (views, n, d), against a source."""
         check_source(source)
-        z, share = share_views(u, self.gather)
-        check_ids(ids, z.shape[1])
-        (z,), ids, share = anchors_for(source, [z], ids, share)
+        share = share_views(u, self.gather)
+        check_ids(ids, u.shape[1])
+        (z,), ids, share = anchors_for(source, [u], ids, share)
         z, scale = ready_rows(z, self.normalize), scale_of(self.temperature)
         with full_precision(z):
             known = [take_whole_gradient(scale, share)]
@@ -151,17 +149,18 @@ class MultiView(Objective):
         positive = _positives(z, scale, share)
         warn_if_alone(negative)
         alone = negative == -torch.inf  # a row that the source left without negatives
+        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
         if self.aggregate == "mv_dhel":
             loss = _dhel(negative.masked_fill(alone, 0.0), positive)
-            return reduce(loss.masked_fill(alone.all(0), 0.0), self.reduction)
-        a, b = torch.triu_indices(len(z), len(z), 1, device=z.device)
-        if self.aggregate == "mv_info_nce":
+            loss = loss.masked_fill(alone.all(0), 0.0)
+        elif self.aggregate == "mv_info_nce":
             both = torch.cat([positive[a, b], positive[b, a]]).logsumexp(0)
             total = negative.masked_fill(alone.all(0), 0.0).logsumexp(0)
             loss = softplus(total.masked_fill(alone.all(0), -torch.inf) - both)
-            return reduce(loss, self.reduction)
-        each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
-        return reduce(torch.stack(each).flatten(0, 1), self.reduction)
+        else:
+            each = [softplus(negative[i] - positive[a, b]) for i in (a, b)]
+            loss = torch.stack(each).flatten(0, 1)
+        return self.require_finite(reduce(loss, self.reduction))
 
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """All views of the other samples against the views of one."""

@@ -25,21 +25,18 @@ from ..partition import (
     softplus,
     take_whole_gradient,
 )
-from ._arguments import (
+from ._batch import (
     anchor_rows,
-    check_loss,
-    check_setting,
+    anchors_for,
     check_tensor,
     full_precision,
     ready_rows,
-    reduce,
-    scale_of,
+    take_share,
     tile_precision,
 )
 from ._contrast import Contrast, Source, check_source, log_count, warn_if_alone
-from ._learned_temperature import LearnedTemperature
-from ._meanings import explain_settings
-from ._shares import anchors_for, take_share
+from ._declared_settings import check_loss, check_setting, explain_settings, reduce
+from ._learned_temperature import LearnedTemperature, scale_of
 
 Sums = Callable[..., tuple[Tensor, Tensor, Tensor]]
 
@@ -187,6 +184,13 @@ class Objective(nn.Module):
         """
         return Terms({"loss": self(*inputs, **named)})
 
+    def require_finite(self, loss: Any) -> Any:
+        """A loss, or its terms; an error if it is beyond what a float can hold."""
+        parts = loss.parts.values() if isinstance(loss, Terms) else [loss]
+        for part in parts:
+            check_loss(part, type(self).__name__)
+        return loss
+
     def terms_of_views(
         self, whole: Sequence[Tensor], parts: Sequence[Tensor] = ()
     ) -> list[Terms]:
@@ -259,7 +263,7 @@ class Objective(nn.Module):
             torch.stack(negative[:sides])[None],
             log_count(len(positive), "cross"),
         )
-        return check_loss(self.of(logits).mean(), type(self).__name__)
+        return self.require_finite(self.of(logits).mean())
 
     @torch.no_grad()
     def shares_of_sums(self, sums: Sums) -> Tensor:
@@ -317,7 +321,7 @@ class Objective(nn.Module):
             count = negative[-1] if counts else math.nan
             logits = Contrast(positive, negative[: len(scales)], count)
             loss = reduce(self.of(logits), settings.reduction)
-        return check_loss(loss, type(self).__name__)
+        return self.require_finite(loss)
 
     def among(
         self,
@@ -355,7 +359,7 @@ class Objective(nn.Module):
             loss = reduce(
                 self.of(Contrast(positive, negative, log_count)), settings.reduction
             )
-        return check_loss(loss, type(self).__name__)
+        return self.require_finite(loss)
 
     @property
     def one_sided(self) -> bool:

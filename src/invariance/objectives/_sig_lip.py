@@ -14,21 +14,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..partition import Share, gather_last, row_sums, softplus, take_whole_gradient
-from ._arguments import (
+from ..partition import row_sums, softplus, take_whole_gradient
+from ._batch import Batch, read_pair
+from ._declared_settings import (
     AnyNumber,
+    Gather,
     Number,
     PositiveNumber,
     Reduction,
     check_settings,
     reduce,
-    sample_ids,
     settings_of,
-    shared_rows,
-    tile_precision,
 )
 from ._objective import Objective, Terms
-from ._shares import Gather
 
 
 @check_settings
@@ -53,44 +51,27 @@ def sig_lip(
     >>> sig_lip(z, z, scale=1.0, bias=0.0)  # log(1 + 1/e) + log 2
     tensor(1.0064)
     """
-    precision = tile_precision(u, v)
-    u, v, share = shared_rows(u, v, normalize=normalize, gather=gather)
-    how: Any = {"precision": precision, "share": share}
-    alike, unlike = questions(u, v, scale=scale, bias=bias, **how)
+    batch = read_pair(u, v, normalize=normalize, gather=gather)
+    alike, unlike = questions(batch, scale, bias)
     return reduce(alike + unlike, reduction)
 
 
 def questions(
-    u: Float[Tensor, "n d"],
-    v: Float[Tensor, "n d"],
-    *,
-    scale: Number,
-    bias: Number,
-    precision: str = "auto",
-    share: Share | None = None,
+    batch: Batch, scale: Number, bias: Number
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
-    """What each row pays for its partner, and for all the others, rows being ready.
+    """What each row pays for its partner, and for all the others.
 
     Over processes that is each row of all.
     """
-    ids, offset = sample_ids(u, share), 0.0
-    scale, bias = (take_whole_gradient(x, share) for x in (scale, bias))
+    (u, v), offset = batch.views, 0.0
+    scale, bias = (take_whole_gradient(x, batch.share) for x in (scale, bias))
     if isinstance(bias, Tensor):
         rows, columns = _with_bias(scale * u, v, bias)
     else:
         rows, columns, offset = scale * u, v, -float(bias)
-    unlike = row_sums(
-        rows,
-        columns,
-        "softplus",
-        offset=offset,
-        row_ids=ids,
-        column_ids=ids,
-        precision=precision,
-        share=share,
-    )
+    unlike = row_sums(rows, columns, "softplus", offset=offset, **batch.pairing)
     alike = softplus(offset - (rows * columns).sum(1))
-    return gather_last(alike, share), unlike
+    return batch.of_all(alike), unlike
 
 
 def _with_bias(u: Tensor, v: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,11 +117,10 @@ class SigLIP(Objective):
 
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """The questions about partners, and those about all the others."""
-        precision = tile_precision(u, v)
-        u, v, share = shared_rows(u, v, normalize=self.normalize, gather=self.gather)
-        how: Any = {"scale": self.scale, "bias": self.bias, "precision": precision}
-        alike, unlike = questions(u, v, **how, share=share)
-        return Terms({"positive": alike.mean(), "negative": unlike.mean()})
+        batch = read_pair(u, v, normalize=self.normalize, gather=self.gather)
+        alike, unlike = questions(batch, self.scale, self.bias)
+        terms = Terms({"positive": alike.mean(), "negative": unlike.mean()})
+        return self.require_finite(terms)
 
     def readings(self, *inputs: Any) -> dict[str, float]:
         """The loss, its parts, and where scale and bias have got to."""

@@ -9,10 +9,9 @@ u, v are predictions, u', v' the projections they predict, without gradient.
 from jaxtyping import Float
 from torch import Tensor
 
-from ._arguments import Reduction, check_settings, reduce, settings_of
 from ._byol import cosines
+from ._declared_settings import Gather, Reduction, check_settings, reduce, settings_of
 from ._objective import Objective
-from ._shares import Gather
 
 
 @check_settings

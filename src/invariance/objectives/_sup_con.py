@@ -14,7 +14,6 @@ and an even number of rows); elsewhere class sums are added up in no fixed order
 """
 
 import math
-import warnings
 from typing import Any
 
 import torch
@@ -22,7 +21,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..checked_rows import may_look
-from ..errors import SettingError, ShapeError
+from ..errors import SettingError, ShapeError, warn_caller
 from ..partition import (
     Share,
     add_up,
@@ -31,27 +30,31 @@ from ..partition import (
     gather_last,
     gather_rows,
     log_partition,
+    number_rows,
     suits_fused_loss,
     take_whole_gradient,
 )
-from ._arguments import (
-    Reduction,
-    Temperature,
+from ._batch import (
+    anchors_for,
+    check_on_all,
     check_rows,
-    check_settings,
     check_tensor,
     full_precision,
-    longest_row,
+    make_batch,
     ready_rows,
-    reduce,
-    sample_ids,
-    scale_of,
-    settings_of,
-    tile_precision,
+    take_share,
 )
 from ._contrast import Source, check_source
+from ._declared_settings import (
+    Gather,
+    Reduction,
+    Temperature,
+    check_settings,
+    reduce,
+    settings_of,
+)
+from ._learned_temperature import scale_of
 from ._objective import Objective
-from ._shares import Gather, anchors_for, check_on_all, take_share
 
 
 @check_settings
@@ -78,18 +81,11 @@ def sup_con(
         fused = suits_fused_loss(z, z, scale=scale, negatives="others")
         if fused and not isinstance(scale, Tensor):
             return _fused(z, labels, scale)
-    rows, ids = ready_rows(z, normalize), sample_ids(z, share)
+    batch = make_batch((z,), normalize=normalize, share=share)
+    (rows,) = batch.views
     nearness, weight = _own_class(rows, labels, share)
-    spread = log_partition(
-        rows,
-        rows,
-        scale=scale,
-        row_ids=ids,
-        column_ids=ids,
-        precision=tile_precision(z),
-        longest=longest_row(normalize),
-        share=share,
-    )
+    how = batch.pairing | {"longest": batch.longest}
+    spread = log_partition(rows, rows, scale=scale, **how)
     return reduce(spread * (weight > 0) - scale * nearness * weight, reduction)
 
 
@@ -108,7 +104,6 @@ def _fused(z: Tensor, labels: Tensor, scale: float) -> Tensor:
         scale=scale,
         negatives="others",
         log_count=math.log(len(z) - 1),
-        precision=tile_precision(z),
         anchors=anchors,
         extra=extra,
     )
@@ -169,11 +164,10 @@ def _share_of_each(n_others: Int[Tensor, " n"], z: Tensor) -> Float[Tensor, " n"
 
 def _warn_if_alone(n_others: Int[Tensor, " n"]) -> None:
     if not bool(n_others.any()):
-        warnings.warn(
+        warn_caller(
             f"No two of the {len(n_others)} labels are equal, so there is nothing to "
             "learn from: the loss is 0. Pass both views, as torch.cat([u, v]) with "
-            "labels.repeat(2), or batches with several samples of a class.",
-            stacklevel=5,  # who called sup_con
+            "labels.repeat(2), or batches with several samples of a class."
         )
 
 
@@ -204,7 +198,7 @@ class SupCon(Objective):
         (u,), ids, share = anchors_for(source, [u], ids, share)
         z, scale = ready_rows(u, self.normalize), scale_of(self.temperature)
         nearness, weight = _own_class(z, ids, share)
-        rows = sample_ids(z, share)
+        rows = number_rows(z, share)
         how: Any = {"row_ids": rows, "column_ids": rows, "share": share}
         spread = log_partition(z, z, scale=scale, **how)
         with full_precision(z):
@@ -212,7 +206,7 @@ class SupCon(Objective):
             further = gather_last(source.negative(z, ids, scales=known)[0], share)
         both = torch.logaddexp(spread, further)
         loss = both * (weight > 0) - scale * nearness * weight
-        return reduce(loss, self.reduction)
+        return self.require_finite(reduce(loss, self.reduction))
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the other rows of all views."""

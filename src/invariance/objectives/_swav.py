@@ -20,22 +20,26 @@ from torch import Tensor, nn
 
 from ..errors import SettingError, ShapeError
 from ..partition import Share, gather_rows
-from ._arguments import (
-    Positive,
-    Reduction,
-    Temperature,
+from ._batch import (
+    check_on_all,
     check_rows,
-    check_settings,
     check_tensor,
     full_precision,
     paired_rows,
+    take_share,
+    unit_rows,
+)
+from ._declared_settings import (
+    Gather,
+    Positive,
+    Reduction,
+    Temperature,
+    check_settings,
     reduce,
     settings_of,
-    unit_rows,
-    value_of,
 )
+from ._learned_temperature import value_of
 from ._objective import Objective, Terms
-from ._shares import Gather, check_on_all, take_share
 
 
 def check_iterations(name: str, value: int) -> None:
@@ -165,7 +169,7 @@ class SwAV(Objective):
         whole, parts = [unit_rows(x) for x in whole], [unit_rows(x) for x in parts]
         how = self.temperature, self.epsilon, self.iterations
         losses = _swapped(whole, parts, self.prototypes, *how)
-        return [Terms({"loss": losses.mean()})]
+        return [self.require_finite(Terms({"loss": losses.mean()}))]
 
     def chance(self, n: int, n_views: int = 2) -> float:
         """Any of the prototypes."""

@@ -29,22 +29,19 @@ from torch import Tensor
 
 from ..errors import SettingError, unknown
 from ..partition import softplus
-from ._arguments import (
+from ._batch import read_pair
+from ._contrast import Contrast, batch_logits, with_negatives
+from ._declared_settings import (
+    Gather,
     NotNegative,
     Reduction,
     Temperature,
     check_settings,
-    longest_row,
-    ready_rows,
     reduce,
-    scale_of,
     settings_of,
-    take_pair,
-    tile_precision,
 )
-from ._contrast import Contrast, batch_logits, with_negatives
+from ._learned_temperature import scale_of
 from ._objective import Objective
-from ._shares import Gather
 
 Psi = Callable[[Tensor], Tensor]
 # of log x, so that no exponential overflows
@@ -140,12 +137,10 @@ def unified(
     """
     apply = choose_psi(psi, any_psi)
     weights = weights_of(cross_weight, within_weight)
-    u, v, share = take_pair(u, v, gather)
-    how: Any = {"precision": tile_precision(u, v), "longest": longest_row(normalize)}
-    u, v = ready_rows(u, normalize), ready_rows(v, normalize)
+    batch = read_pair(u, v, normalize=normalize, gather=gather)
     scale, sums = scale_of(temperature), []
     for negatives, weight in weights.items():
-        logits = batch_logits(u, v, scale, (1.0,), negatives, True, share, **how)
+        logits = batch_logits(batch, scale, (1.0,), negatives)
         sums.append(logits.first + math.log(weight))
     total = sums[0] if len(sums) == 1 else torch.logaddexp(*sums)
     return reduce(apply(total - logits.positive), reduction)

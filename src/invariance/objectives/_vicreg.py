@@ -15,16 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import mse_loss, relu
 
-from ._arguments import (
-    Finite,
-    MeanOnly,
-    check_settings,
-    full_precision,
-    paired_rows,
-    settings_of,
-)
+from ._batch import full_precision, paired_rows
+from ._declared_settings import Finite, Gather, MeanOnly, check_settings, settings_of
 from ._objective import Objective, Terms
-from ._shares import Gather
 
 VARIANCE_FLOOR = 1e-4
 
@@ -86,4 +79,4 @@ class VICReg(Objective):
     def terms(self, u: Tensor, v: Tensor) -> Terms:
         """Invariance, variance and covariance."""
         weights = self.invariance_weight, self.variance_weight, self.covariance_weight
-        return _terms(u, v, weights, self.gather)
+        return self.require_finite(_terms(u, v, weights, self.gather))

@@ -9,10 +9,9 @@ from ._partition import (
     log_partition,
     log_partitions,
     row_sums,
-    suits_fused_loss,
     two_sided_log_partition,
 )
-from ._plan import BACKENDS, PRECISIONS, Plan, explain
+from ._plan import BACKENDS, PRECISIONS, Plan, explain, suits_fused_loss
 from ._processes import (
     Share,
     add_up,
@@ -21,6 +20,7 @@ from ._processes import (
     gather_last,
     gather_rows,
     has_company,
+    number_rows,
     share_rows,
     split_views,
     take_whole_gradient,
@@ -46,6 +46,7 @@ __all__ = [
     "has_company",
     "log_partition",
     "log_partitions",
+    "number_rows",
     "row_sums",
     "share_rows",
     "shares_in_batch",

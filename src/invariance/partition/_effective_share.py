@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ._partition import log_partitions
-from ._processes import Share
+from ._processes import Share, number_rows
 
 Number = float | int | Tensor
 
@@ -68,8 +68,7 @@ def shares_in_batch(
     tensor([1., 1., 1., 1.])
     """
     if ids is None:
-        start = 0 if share is None else share.own_rows.start
-        ids = torch.arange(start, start + z.shape[1], device=z.device)
+        ids = number_rows(z[0], share)
     if negatives == "all":
         rows, ids = z.flatten(0, 1), ids.repeat(len(z))
         share = None if share is None else share.repeat(len(z))

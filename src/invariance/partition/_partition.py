@@ -27,9 +27,10 @@ from ._plan import (
     is_rehearsing,
     keeps_scores,
     note,
-    plan_loss,
     plan_pairs,
-    plan_unit_rows,
+    resolve_precision,
+    suits_fused_loss,
+    suits_fused_unit_rows,
 )
 from ._processes import Share, gather_rows
 from ._tiles import Pairs
@@ -375,7 +376,7 @@ def fused_loss(
     scale: Number,
     negatives: str,
     log_count: float,
-    precision: str,
+    precision: str = "auto",
     powers: tuple[float | int, ...] = (1.0,),
     parameters: tuple[float, ...] = (),
     anchors: Tensor | None = None,
@@ -405,19 +406,20 @@ def fused_loss(
             temperature is clamped. Without it such a scale is not for this operation:
             one would have to wait for the device to know whether it is safe.
     """
-    plan = plan_loss(
+    suits = suits_fused_loss(
         u,
         v,
         kind=kind,
         scale=scale,
         negatives=negatives,
         powers=powers,
-        precision=precision,
         largest_scale=largest_scale,
     )
-    if plan.backend != "triton":
+    if not suits:
         return None
-    note(plan)
+    precision = resolve_precision(precision, u.dtype, u.device)
+    reason = "two views, from raw rows to their gradient"
+    note(Plan("pair_loss", "triton", precision, reason, tuple(u.shape)))
     learned, number = None, 1.0
     if isinstance(scale, Tensor):
         learned = scale.to(device=u.device, dtype=torch.float32).reshape(())
@@ -428,32 +430,9 @@ def fused_loss(
     return _operations.pair_loss(
         *(u, v, anchors, extra, learned, kind, parameters, number),
         *(tuple([float(number * power) for power in powers]), log_count, negatives),
-        plan.precision == "exact",
+        precision == "exact",
         (grad and u.requires_grad, grad and v.requires_grad, by_scale),
     )[0]
-
-
-def suits_fused_loss(
-    u: Tensor,
-    v: Tensor,
-    *,
-    scale: Number,
-    negatives: str,
-    powers: tuple[float | int, ...] = (1.0,),
-    largest_scale: float | int | None = None,
-) -> bool:
-    """Whether ``fused_loss`` would not return None."""
-    plan = plan_loss(
-        u,
-        v,
-        kind="spread",
-        scale=scale,
-        negatives=negatives,
-        powers=powers,
-        precision="auto",
-        largest_scale=largest_scale,
-    )
-    return plan.backend == "triton"
 
 
 def class_pull(
@@ -482,8 +461,8 @@ def fused_unit_rows(
     and nothing kept but lengths. Plain PyTorch would raise a copy of a 16-bit batch to
     float32 and keep that, more than all the rest of a fused loss needs.
     """
-    plan = plan_unit_rows(x)
-    if plan.backend != "triton":
+    if not suits_fused_unit_rows(x):
         return None
-    note(plan)
+    reason = "no float32 copy of the rows is kept"
+    note(Plan("unit_rows", "triton", "exact", reason, tuple(x.shape)))
     return _operations.unit_rows(x.flatten(0, -2), shortest)[0].view(x.shape)

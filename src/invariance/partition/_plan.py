@@ -91,11 +91,6 @@ class Plan(NamedTuple):
         return text if self.share is None else f"{text}; {self.share}"
 
 
-PLAIN_UNIT_ROWS = Plan(
-    *("unit_rows", "dense", "exact"),
-    "rows are not of 16 bits on a CUDA device, or too wide",
-)
-
 # ---------------------------------------------------------------- explaining
 
 
@@ -164,100 +159,85 @@ def plan_pairs(
     ``steep`` functions have slopes beyond a 16-bit weight's range. Over processes own
     rows meet the columns of all.
     """
-    plan = _plan_pairs(
-        operation,
-        x,
-        y.shape[0] if share is None else share.total,
-        y.dtype,
-        backend,
-        precision,
-        steep,
-    )
-    return plan if share is None else plan._replace(share=let_fit(share, x))
+    dtype, device = x.dtype, x.device
+    if dtype != y.dtype:
+        dtype = torch.promote_types(dtype, y.dtype)
+    (n, d), m = x.shape, y.shape[0] if share is None else share.total
+    _check_precision(precision)  # also where no kernel will use it
+    if backend == "auto":
+        backend, reason = _choose_backend(n, m, d, dtype, device, steep)
+    else:
+        _check_backend(backend, dtype, device)
+        reason = TRANSFORMING if is_transforming() else "asked for"
+        backend = "blockwise" if steep and backend == "triton" else backend
+    share = None if share is None else let_fit(share, x)
+    fused = backend == "triton"
+    precision = resolve_precision(precision, dtype, device) if fused else "exact"
+    return Plan(operation, backend, precision, reason, (n, m, d), share=share)
 
 
-def _plan_pairs(
-    operation: str,
-    x: Tensor,
-    m: int,
-    y_dtype: torch.dtype,
-    backend: str,
-    precision: str,
-    steep: bool,
-) -> Plan:
-    choose(PRECISIONS, precision, "precision")  # also where no kernel will use it
-    (n, d), dtype, device = x.shape, x.dtype, x.device
-    shape = (n, m, d)
-    if dtype != y_dtype:
-        dtype = torch.promote_types(dtype, y_dtype)
-    if is_transforming() and backend in ("auto", "dense"):
-        return Plan(operation, "dense", "exact", TRANSFORMING, shape)
-    if backend != "auto":
-        choose(BACKENDS, backend, "backend")
-        if is_transforming():
-            raise SettingError(
-                f"backend={backend!r} cannot be used here: {TRANSFORMING}. Leave "
-                "backend='auto'."
-            )
-        obstacle = why_not_fused(device, dtype) if backend == "triton" else ""
-        if obstacle:
-            raise SettingError(
-                f"backend='triton' cannot be used here: {obstacle}. Leave "
-                "backend='auto'."
-            )
-        backend = "blockwise" if steep else backend
-        fused = backend == "triton"
-        precision = resolve_precision(precision, dtype, device) if fused else "exact"
-        return Plan(operation, backend, precision, "asked for", shape)
-    obstacle = why_not_fused(device, dtype)
+def _choose_backend(
+    n: int, m: int, d: int, dtype: torch.dtype, device: torch.device, steep: bool
+) -> tuple[str, str]:
+    """What "auto" stands for, and why."""
+    if is_transforming():
+        return "dense", TRANSFORMING
     if not n or not m:
-        obstacle = "there are no pairs"
-    elif steep:
-        obstacle = "the function is too steep for weights in 16 bits"
-    if obstacle:
-        return Plan(operation, "blockwise", "exact", obstacle, shape)
-    precision = resolve_precision(precision, dtype, device)
+        return "blockwise", "there are no pairs"
+    if steep:
+        return "blockwise", "the function is too steep for weights in 16 bits"
+    if obstacle := why_not_fused(device, dtype):
+        return "blockwise", obstacle
     least = next(pairs for width, pairs in FUSED_FROM.items() if d <= width)
     if n * m < least:
-        reason = f"{n} x {m} scores are few: fused kernels win from {least:,} on"
-        return Plan(operation, "blockwise", "exact", reason, shape)
-    reason = f"{n} x {m} scores, from {least:,} on"
-    return Plan(operation, "triton", precision, reason, shape)
+        few = f"{n} x {m} scores are few: fused kernels win from {least:,} on"
+        return "blockwise", few
+    return "triton", f"{n} x {m} scores, from {least:,} on"
 
 
-def plan_loss(
+def _check_backend(backend: str, dtype: torch.dtype, device: torch.device) -> None:
+    """Raise unless it can do what it is asked for."""
+    choose(BACKENDS, backend, "backend")
+    obstacle = ""
+    if is_transforming() and backend != "dense":
+        obstacle = TRANSFORMING
+    elif backend == "triton":
+        obstacle = why_not_fused(device, dtype)
+    if obstacle:
+        raise SettingError(
+            f"backend={backend!r} cannot be used here: {obstacle}. Leave "
+            "backend='auto'."
+        )
+
+
+def suits_fused_loss(
     u: Tensor,
     v: Tensor,
     *,
-    kind: str,
+    kind: str = "spread",
     scale: float | int | Tensor,
     negatives: str,
-    powers: Sequence[float | int],
-    precision: str,
-    largest_scale: float | int | None,
-) -> Plan:
-    """Whether a loss of two views runs as one fused operation; else "blockwise"."""
-    obstacle = TRANSFORMING if is_transforming() else why_not_fused(u.device, u.dtype)
-    if not obstacle:
-        largest = largest_scale if isinstance(scale, Tensor) else scale
-        fixed = isinstance(scale, Tensor) and kind in FIXED_SCALE
-        if largest is None or fixed:
-            obstacle = "the scale is a tensor, and what it cannot exceed is not known"
-        else:
-            reach = abs(largest) * max([1.0, *[abs(power) for power in powers]])
-            if not 0 < reach <= SAFE_SCALE:
-                obstacle = f"logits up to {reach:.3g} are beyond {SAFE_SCALE:g}"
-    if not obstacle and len(powers) > MOST_SCALES[negatives]:
-        obstacle = f"there are {len(powers)} log-partitions per anchor"
-    if not obstacle and not (u.dtype == v.dtype and _is_plain(u) and _is_plain(v)):
-        obstacle = "the views are of two types, or no plain tensors"
-    if not obstacle and u.shape[1] > WIDEST_LOSS:
-        obstacle = f"rows are wider than {WIDEST_LOSS}"
-    if obstacle:
-        return Plan("pair_loss", "blockwise", "exact", obstacle)
-    precision = resolve_precision(precision, u.dtype, u.device)
-    reason = "two views, from raw rows to their gradient"
-    return Plan("pair_loss", "triton", precision, reason, tuple(u.shape))
+    powers: Sequence[float | int] = (1.0,),
+    largest_scale: float | int | None = None,
+) -> bool:
+    """Whether ``fused_loss`` takes two views from raw rows to their gradient."""
+    if is_transforming() or why_not_fused(u.device, u.dtype):
+        return False
+    if isinstance(scale, Tensor):
+        largest = None if kind in FIXED_SCALE else largest_scale
+    else:
+        largest = scale
+    if largest is None:  # to ask a tensor for its number is a wait for the device
+        return False
+    reach = abs(largest) * max([1.0, *[abs(power) for power in powers]])
+    return (
+        0 < reach <= SAFE_SCALE
+        and len(powers) <= MOST_SCALES[negatives]
+        and u.dtype == v.dtype
+        and u.shape[1] <= WIDEST_LOSS
+        and _is_plain(u)
+        and _is_plain(v)
+    )
 
 
 def _is_plain(x: Tensor) -> bool:
@@ -265,27 +245,26 @@ def _is_plain(x: Tensor) -> bool:
     return torch.compiler.is_compiling() or type(x) in (Tensor, torch.nn.Parameter)
 
 
-def plan_unit_rows(x: Tensor) -> Plan:
+def suits_fused_unit_rows(x: Tensor) -> bool:
     """Whether 16-bit rows are divided by their length in one kernel."""
     if x.dtype not in HALVES or not x.is_cuda or x.shape[-1] > WIDEST_UNIT_ROWS:
-        return PLAIN_UNIT_ROWS
-    if is_transforming():
-        return PLAIN_UNIT_ROWS
-    obstacle = why_not_fused(x.device, x.dtype)
-    backend = "dense" if obstacle else "triton"
-    reason = obstacle or "no float32 copy of the rows is kept"
-    return Plan("unit_rows", backend, "exact", reason, tuple(x.shape))
+        return False
+    return not (is_transforming() or why_not_fused(x.device, x.dtype))
 
 
 def resolve_precision(precision: str, dtype: torch.dtype, device: torch.device) -> str:
     """What precision "auto" stands for."""
-    if precision not in PRECISIONS:
-        raise SettingError(unknown("precision", precision, PRECISIONS))
+    _check_precision(precision)
     if precision != "auto":
         return precision
     if dtype in HALVES or torch.is_autocast_enabled(device.type):
         return "half"
     return "exact" if _float32_is_float32() else "half"
+
+
+def _check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise SettingError(unknown("precision", precision, PRECISIONS))
 
 
 def why_not_fused(device: torch.device, dtype: torch.dtype) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
-from jaxtyping import Shaped
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from ..checked_rows import may_look
@@ -112,6 +112,16 @@ def let_fit(share: Share, x: Tensor) -> Share:
     least = torch.tensor(room, device=x.device)
     dist.all_reduce(least, dist.ReduceOp.MIN)  # all must come to one decision
     return share._replace(ring=COPIES * n_bytes > int(least))
+
+
+def number_rows(x: Shaped[Tensor, "n ..."], share: Share | None) -> Int[Tensor, " n"]:
+    """0, 1, 2, ...; over processes they go on where those of the process before end.
+
+    >>> number_rows(torch.ones(3, 2), None)
+    tensor([0, 1, 2])
+    """
+    start = 0 if share is None else share.own_rows.start
+    return torch.arange(start, start + len(x), device=x.device)
 
 
 def has_company() -> bool:
