@@ -69,7 +69,6 @@ class Watch:
         self.log: Path | None = None
         self.columns: list[Column] = []  # of the table, once it has begun
         self.readings: list[Mapping[str, Any]] = []  # since the last row
-        self.silent = False
         self.word = "image"  # what a sample is called
 
     def begin(self, n_steps: int, done: int) -> None:
@@ -149,8 +148,6 @@ class Watch:
             self._line(text)
 
     def _line(self, text: str) -> None:
-        if self.silent:
-            return
         if self.progress is not None and not self.progress.quiet:
             self.progress.say(text)  # above the live line
         else:
