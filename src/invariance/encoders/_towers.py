@@ -40,10 +40,12 @@ class Towers(nn.Module):
     """
 
     encoder: Encoder
+    head: Head
     other: Encoder
+    other_head: Head
 
     def __init__(
-        self, encoder: Encoder, head: nn.Module, other: Encoder, other_head: nn.Module
+        self, encoder: Encoder, head: Head, other: Encoder, other_head: Head
     ) -> None:
         super().__init__()
         self.encoder, self.head = encoder, head
@@ -80,8 +82,9 @@ def project(head: nn.Module, features: Float[Tensor, "n e"]) -> Float[Tensor, "n
     return normalize(rows.float(), dim=1).cpu()
 
 
-def write_heads(head: Head, other_head: Head, path: Path, *, advice: str = "") -> None:
+def write_heads(towers: Towers, path: Path, *, advice: str = "") -> None:
     """Write both heads, and how to build them."""
+    head, other_head = towers.head, towers.other_head
     tensors = {
         f"{side}.{name}": weight.detach().cpu().contiguous().clone()
         for side, part in (("first", head), ("other", other_head))

@@ -20,6 +20,7 @@ from ..encoders import (
     Head,
     MomentumTwin,
     Predictor,
+    Towers,
     keep_values,
 )
 from ..errors import DataError, SettingError, ShapeError
@@ -85,6 +86,11 @@ class Learner(nn.Module):
         self.critic: Critic | None = None  # else what scores two projections
         self.used: list[tuple[Tensor, Tensor]] = []  # rows to be remembered, and ids
         self.waiting: tuple[int, int] | None = None  # see expect_after_step
+
+    @property
+    def towers(self) -> Towers | None:
+        """Both encoders with their heads, where each side of a pair has its own."""
+        return None
 
     @property
     def online(self) -> nn.Sequential:

@@ -125,6 +125,7 @@ def make_plan(
     learner.micro_batch = settings.micro_batch
     if settings.micro_batch == 1 and not started:
         refuse_single_samples(learner)
+    towers = copy.deepcopy(learner.towers)
     return Plan(
         settings=settings,
         data=data,
@@ -134,7 +135,8 @@ def make_plan(
         views=chosen,
         recipe=recipe,
         learner=learner,
-        untrained=copy.deepcopy(network),
+        untrained=copy.deepcopy(network) if towers is None else towers.encoder,
+        untrained_towers=towers,
         controller=make_controller(settings, learner),
         processes=processes,
         order=order,
@@ -142,8 +144,6 @@ def make_plan(
         why_batch=why_batch,
         own_encoder=encoder is not None or other_encoder is not None,
         other_views=other_views if pairs else None,
-        other_untrained=copy.deepcopy(other),
-        untrained_heads=copy.deepcopy(getattr(learner, "heads", None)),
         attack=attack,
     )
 

@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from ..encoders import (
     Encoder,
-    Head,
+    Towers,
     describe_encoder,
     keep_norms,
     synchronize_norms,
@@ -164,26 +164,20 @@ class Prepared:
             return contextlib.nullcontext()
         return torch.compiler.set_stance("force_eager")
 
-    def encoder(self, part: str = "encoder") -> Encoder:
-        """The encoder as it is now, whole; ``part`` "other" is a second side's."""
-        plan = self.plan
-        mine: Encoder = getattr(plan.learner, part)
+    def encoder(self) -> Encoder:
+        """The encoder as it is now, whole."""
         if not self.sharded:
-            return mine
-        untrained = plan.untrained if part == "encoder" else plan.other_untrained
-        assert untrained is not None
-        return self._gather(untrained, part)
+            return self.plan.learner.encoder
+        return self._gather(self.plan.untrained, "encoder")
 
-    def heads(self) -> tuple[Head, Head] | None:
-        """Both heads of two encoders as they are now, whole; None of one encoder."""
-        plan = self.plan
-        learner: Any = plan.learner
-        if plan.untrained_heads is None:
-            return None
-        if not self.sharded:
-            return learner.head, learner.other_head
-        first, other = plan.untrained_heads
-        return self._gather(first, "head"), self._gather(other, "other_head")
+    def towers(self) -> Towers | None:
+        """Both encoders and their heads as they are now, whole; None of one encoder."""
+        untrained = self.plan.untrained_towers
+        if untrained is None or not self.sharded:
+            return self.plan.learner.towers
+        names = ("encoder", "head", "other", "other_head")
+        parts: Any = [self._gather(getattr(untrained, name), name) for name in names]
+        return Towers(*parts)
 
     def _gather(self, like: Module, part: str) -> Module:
         """A part of the learner, of which each process has a share, whole."""

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..data import Image, Source, Text, find_place, load, name_data
-from ..encoders import Encoder, Head
+from ..encoders import Encoder, Head, Towers
 from ..errors import DataError
-from ..evaluation import is_scored_without_labels
+from ..evaluation import OtherSide, is_scored_without_labels
 from ..methods import METHODS, Learner, Method
 from ..views import PGD, ViewSet
 from ..words import count
@@ -59,10 +59,8 @@ class Plan:
     """Whether the encoder was given as an object."""
     other_views: ViewSet | None = None
     """Of a pair's second side; None where only the first is learned from."""
-    other_untrained: Encoder | None = None
-    """The second side's encoder, where there are two."""
-    untrained_heads: tuple[Head, Head] | None = None
-    """Both heads before training, where there are two encoders."""
+    untrained_towers: Towers | None = None
+    """Both encoders and their heads before training, where there are two."""
     attack: PGD | None = None
     """How views are attacked before a step; None where they are not."""
 
@@ -119,6 +117,22 @@ class Plan:
             for views, batch, seed in parts
             for view in views(batch, samples=samples, seed=seed, epoch=epoch)
         ]
+
+    def other_side(
+        self, encoder: Encoder, head: Head | None, towers: Towers | None
+    ) -> OtherSide | None:
+        """How a pair's second side is seen: by the same networks, or by its own.
+
+        Args:
+            encoder: The trained one.
+            head: The trained one; None where rows of heads are not asked for.
+            towers: Both sides' networks, where each has its own.
+        """
+        if self.other_views is None:
+            return None
+        if towers is not None:
+            encoder, head = towers.other, None if head is None else towers.other_head
+        return OtherSide(encoder, head, self.other_views, self.seeds[1])
 
     def about_images(self) -> dict[str, Any]:
         """What a run folder keeps about the samples, to know them again."""
@@ -232,8 +246,8 @@ class Plan:
         }
         if isinstance(self.source.kind, Image):
             used["image_size"] = self.source.shape[1]
-        if self.other_untrained is not None:
-            used["other_encoder"] = self.other_untrained.name
+        if self.untrained_towers is not None:
+            used["other_encoder"] = self.untrained_towers.other.name
         if self.attack is not None:
             used["attack.epsilon"] = self.attack.radius
             used["attack.step_size"] = self.attack.length
@@ -256,8 +270,9 @@ class Plan:
         )
         yield from (str(n) for n in self.source.notes if n.kind != "unreadable")
         yield from note_unused_captions(self.settings, self.source)
-        encoders = [self.untrained, self.other_untrained]
-        networks = [f"{e.name}, {e.width} features" for e in encoders if e is not None]
+        towers = self.untrained_towers
+        encoders = [self.untrained, *([] if towers is None else [towers.other])]
+        networks = [f"{e.name}, {e.width} features" for e in encoders]
         yield (
             f"encoder: {' and '.join(networks)}; {self.n_parameters:,} parameters with "
             f"the {'heads' if len(networks) > 1 else 'head'}"

@@ -198,15 +198,14 @@ def execute(
     finally:
         watch.end()
         writer.close()
-    encoder = prepared.encoder()
-    other = None if plan.other_untrained is None else prepared.encoder("other")
-    heads = prepared.heads()
+    towers = prepared.towers()
+    encoder = prepared.encoder() if towers is None else towers.encoder
     head = None if prepared.sharded else plan.learner.head
     evaluation = None
     processes = join_processes() if fabric.world_size > 1 else ALONE
     best = writer.monitor
     where = folder, fabric.device, processes
-    trained = Trained(plan, done, encoder, other, head, heads, best, *where)
+    trained = Trained(plan, done, encoder, head, towers, best, *where)
     try:
         with handle_signals(interrupt), prepared.uncompiled():
             if first:
