@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ..data import Image, Kind, kind_of
 from ..errors import DataError, SettingError
 from ..folder import ENCODER, require_encoder, write_whole
-from ._by_name import build_encoder, is_ours
+from ._by_name import build_encoder, is_known_name
 from ._encoder import Encoder, split_encoder, standardize
 
 UNREADABLE = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
@@ -117,16 +117,11 @@ def rebuild_encoder(
 ) -> Encoder:
     """The encoder of that description, with these weights."""
     name, kind = about["name"], read_kind(about)
-    others = ("transformers/", "geometric/")
-    if network is None and not (is_ours(name) or name.startswith(others)):
-        import timm
-
-        known = timm.is_model(name.removeprefix("timm/"))
-        if not name.startswith("torchvision/") and not known:
-            raise DataError(
-                f"This encoder was made from a module called {name!r}: pass it as "
-                "network=module to inv.load, inv.evaluate or inv.diagnose."
-            )
+    if network is None and not is_known_name(name):
+        raise DataError(
+            f"This encoder was made from a module called {name!r}: pass it as "
+            "network=module to inv.load, inv.evaluate or inv.diagnose."
+        )
     with torch.random.fork_rng(devices=[]):
         if kind is None:
             if network is None:
