@@ -35,7 +35,13 @@ if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
     from ._dim import DeepInfoMax
-    from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction
+    from ._learner import (
+        MEMORIES,
+        JointEmbedding,
+        Learner,
+        SelfPrediction,
+        is_memory,
+    )
     from ._learner_step import Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
@@ -60,6 +66,7 @@ __all__ = [
     "TwoTowers",
     "build",
     "customize",
+    "is_memory",
     "list_options",
     "options_of",
     "read_options",
@@ -70,7 +77,7 @@ HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
     "_dim": "DeepInfoMax",
-    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction",
+    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction is_memory",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
     "_options": "Option list_options options_of read_options recipe_options",

@@ -264,7 +264,7 @@ class Learner(nn.Module):
         changing = [
             buffer.data
             for name, buffer in self.named_buffers()
-            if buffer.ndim == 0 or not name.startswith(MEMORIES)
+            if buffer.ndim == 0 or not is_memory(name)
         ]
         try:
             with keep_values(changing):
@@ -288,6 +288,15 @@ class Learner(nn.Module):
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""
         return None
+
+
+def is_memory(name: str) -> bool:
+    """Whether a weight or buffer of a learner belongs to what keeps past rows.
+
+    >>> is_memory("negatives.rows"), is_memory("encoder.network.weight")
+    (True, False)
+    """
+    return name.split(".")[0] in MEMORIES
 
 
 def check_views(views: Sequence[View] | Tensor) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
+from ._sharded import local_part
+
 
 class Activations:
     """What autograd holds at the moment, and the most that it has held, in bytes."""
@@ -57,11 +59,6 @@ def take_back(kept: Kept | Tensor) -> Tensor:
 def place_of(tensor: Tensor) -> int:
     """Where its numbers lie in memory; of a sharded tensor, this process's share."""
     return local_part(tensor).untyped_storage().data_ptr()
-
-
-def local_part(tensor: Tensor) -> Tensor:
-    """What this process holds of it: all, unless it is a DTensor."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 @contextlib.contextmanager

@@ -24,6 +24,7 @@ from ..devices import peak_bytes, reset_peak, started_outside
 from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
 from ..markup import html_sentences, html_table
+from ..methods import is_memory
 from ..words import count, show_duration
 from ._activations import count_activations
 from ._adversary import arrange
@@ -34,7 +35,7 @@ from ._due import steps_between_readings
 from ._fabric import arithmetic, make_fabric
 from ._make_plan import make_plan
 from ._out_of_memory import refuse_overflow
-from ._prepared import Prepared, memory, prepare
+from ._prepared import Prepared, prepare
 from ._readings import Glimpse
 from ._rehearsal import (
     FirstOf,
@@ -46,6 +47,7 @@ from ._rehearsal import (
     share_cores,
 )
 from ._settings import BATCH, Train
+from ._sharded import local_part
 from ._start_processes import settle_machine
 from ._watch import Watch
 
@@ -392,12 +394,13 @@ def weigh(prepared: Prepared) -> dict[str, int]:
     plan, parameters = prepared.plan, [*prepared.wrapped.parameters()]
     states = prepared.optimizer.optimizer.state.values()
     kept = [x for state in states for x in state.values() if torch.is_tensor(x)]
+    buffers = plan.learner.named_buffers()
     samples = [side.samples for side in plan.sides if isinstance(side, Resident)]
     parts = {
         "weights": parameters,
         "gradients": [p for p in parameters if p.requires_grad],
         "optimizer": kept,
-        "remembered rows": memory(plan.learner),
+        "remembered rows": [x for k, x in buffers if is_memory(k)],
         f"{plan.source.kind.word}s": samples,
     }
     if prepared.federation is not None:
@@ -408,5 +411,5 @@ def weigh(prepared: Prepared) -> dict[str, int]:
 
 def size_of(x: Any) -> int:
     """Bytes of a tensor, or of the part of it that is here."""
-    x = x.to_local() if hasattr(x, "to_local") else x
+    x = local_part(x)
     return x.numel() * x.element_size()

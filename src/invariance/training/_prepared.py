@@ -20,10 +20,11 @@ from ..encoders import (
     synchronize_norms,
 )
 from ..errors import NotFiniteError, TrainingError
-from ..methods import MEMORIES, Step
+from ..methods import Step, is_memory
 from ..randomness import random_states, set_random_states
 from ._bf16_on_cpu import refuse_wrong_gradients
 from ._captured import Captured, own_stream
+from ._checkpoint import part_of
 from ._clients import Rounds
 from ._federation import Federation
 from ._feed import DeviceFeed, HostFeed
@@ -182,7 +183,7 @@ class Prepared:
     def _gather(self, like: Module, part: str) -> Module:
         """A part of the learner, of which each process has a share, whole."""
         whole = copy.deepcopy(like)
-        weights = part_of(self.wrapped.module.state_dict(), f"{part}.")
+        weights = part_of(self.wrapped.module.state_dict(), part)
         whole.load_state_dict(gather_state(weights, keep=True))
         return whole.to(self.fabric.device)
 
@@ -216,20 +217,9 @@ def other_of(learner: nn.Module) -> dict[str, Any]:
     return {} if other is None else {"other": describe_encoder(other)}
 
 
-def part_of(state: dict[str, Any], prefix: str) -> dict[str, Any]:
-    """The entries below a prefix, without it."""
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-
-
-def memory(learner: nn.Module) -> list[torch.Tensor]:
-    """The buffers in which past rows are kept."""
-    wanted = set(memory_names(learner))
-    return [buffer for name, buffer in learner.named_buffers() if name in wanted]
-
-
 def memory_names(learner: nn.Module) -> list[str]:
-    """What they are called."""
-    return [name for name, _ in learner.named_buffers() if name.startswith(MEMORIES)]
+    """The names of the buffers in which past rows are kept."""
+    return [name for name, _ in learner.named_buffers() if is_memory(name)]
 
 
 def compile_encoders(plan: Plan) -> None:
