@@ -80,16 +80,6 @@ def find_kept(folder: Path, epoch: int) -> Path:
     raise DataError(f"{folder} has not kept epoch {epoch}: {listing}.")
 
 
-def part_of(state: dict[str, Any], name: str) -> dict[str, Any]:
-    """The entries of one part of a learner, as the part itself calls them.
-
-    >>> part_of({"head.weight": 1, "encoder.weight": 2}, "head")
-    {'weight': 1}
-    """
-    start = f"{name}."
-    return {k.removeprefix(start): v for k, v in state.items() if k.startswith(start)}
-
-
 def checkpoints(folder: Path) -> list[Path]:
     """Whole checkpoints, oldest first."""
     return sorted(folder.glob("step-*.pt"))

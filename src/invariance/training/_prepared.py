@@ -17,6 +17,7 @@ from ..encoders import (
     Towers,
     describe_encoder,
     keep_norms,
+    part_of,
     synchronize_norms,
 )
 from ..errors import NotFiniteError, TrainingError
@@ -24,7 +25,6 @@ from ..methods import Step, is_memory
 from ..randomness import random_states, set_random_states
 from ._bf16_on_cpu import refuse_wrong_gradients
 from ._captured import Captured, own_stream
-from ._checkpoint import part_of
 from ._clients import Rounds
 from ._federation import Federation
 from ._feed import DeviceFeed, HostFeed

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from ..encoders import Encoder, load_encoder, read_encoder, rebuild_encoder
+from ..encoders import Encoder, load_encoder, part_of, read_encoder, rebuild_encoder
 from ..errors import DataError, SettingError, choose
 from ..folder import (
     CHECKPOINTS,
@@ -16,7 +16,7 @@ from ..folder import (
     read_environment,
 )
 from ..sharing import download, split_name
-from ._checkpoint import find_kept, newest_checkpoint, part_of, read_kept
+from ._checkpoint import find_kept, newest_checkpoint, read_kept
 
 SIDES = {"first": ("encoder", ENCODER), "other": ("other", OTHER_ENCODER)}
 """What each side's encoder is called in a learner, and its file in a run folder."""
