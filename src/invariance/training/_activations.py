@@ -24,7 +24,7 @@ class Activations:
         self.now = self.most = 0
 
     def keep(self, tensor: Tensor) -> "Kept | Tensor":
-        """A tensor is put aside."""
+        """Count a tensor that autograd puts aside."""
         place = place_of(tensor)
         if place in self.weights:
             return tensor
@@ -38,7 +38,7 @@ class Activations:
         return kept
 
     def let_go(self, place: int, size: int) -> None:
-        """Nobody needs it any more."""
+        """Count a tensor off once autograd has let go of it."""
         self.holders[place] -= 1
         if not self.holders[place]:
             self.now -= size

@@ -81,7 +81,7 @@ def find_kept(folder: Path, epoch: int) -> Path:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Whole checkpoints, oldest first."""
+    """The paths of all checkpoints that were written whole, oldest first."""
     return sorted(folder.glob("step-*.pt"))
 
 

@@ -258,12 +258,12 @@ class Rounds:
 
     @property
     def n_steps(self) -> int:
-        """Of all clients in all rounds."""
+        """Steps of the whole run, over all clients and rounds."""
         return self.ends[-1]
 
     @property
     def steps_per_epoch(self) -> int:
-        """Of a round, on average."""
+        """Steps of a round, on average."""
         return max(self.n_steps // self.n_epochs, 1)
 
     def first_step(self, epoch: int) -> int:

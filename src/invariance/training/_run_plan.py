@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Of the run."""
+        """What the run is called."""
         return self.settings.name or f"{self.data_name}-{self.method_name}"
 
     @property
@@ -87,12 +87,12 @@ class Plan:
 
     @property
     def seeds(self) -> tuple[int, int]:
-        """Of each side's views, which have nothing to do with each other."""
+        """The seeds of each side's views, so far apart that they share no draws."""
         return self.settings.seed, self.settings.seed + 1_000_003
 
     @property
     def n_views(self) -> int:
-        """Of a sample, or of both sides of a pair, an added one among them."""
+        """Views of a sample, or of both sides of a pair; an added one counts."""
         added = self.settings.views_adversarial == "added"
         return sum(map(len, self.view_sets)) + added
 
@@ -203,12 +203,12 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Of a federated run: in a round, on average."""
+        """Steps of an epoch; of a federated run, of a round on average."""
         return self.order.steps_per_epoch
 
     @property
     def n_steps(self) -> int:
-        """In all."""
+        """Steps of the whole run."""
         return self.order.n_steps
 
     @cached_property

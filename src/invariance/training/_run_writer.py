@@ -177,6 +177,6 @@ class RunWriter:
         return readings
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file of readings: nothing more is written."""
         if self.metrics is not None:
             self.metrics.close()

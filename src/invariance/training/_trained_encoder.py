@@ -43,7 +43,7 @@ def load(
         epoch: The encoder as it was after an epoch that the run kept (--keep-every); 0
             is before the first.
 
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> from invariance.encoders import build_encoder, write_encoder
     >>> with tempfile.TemporaryDirectory() as folder:  # or the folder of a run
     ...     write_encoder(build_encoder("tiny"), Path(folder, "encoder.safetensors"))

@@ -121,7 +121,7 @@ class Watch:
         self._table(make_row(self.columns, values))
 
     def end(self) -> None:
-        """No more live line."""
+        """Take the live line away."""
         if self.progress is not None:
             self.progress.__exit__(None, None, None)
             self.progress = None
