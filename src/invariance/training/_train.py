@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-import io
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -137,7 +137,8 @@ def train(
         fabric = make_fabric(machine)
         peers = held.enter_context(launch(fabric, say))
         if not fabric.is_global_zero:  # one process speaks for all
-            watch = Watch(quiet=True, out=io.StringIO())
+            nowhere = held.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+            watch = Watch(quiet=True, out=nowhere)
         with refuse_overflow():
             plan = make_plan(
                 settings, processes=fabric.world_size, device=fabric.device, **objects
