@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     from ._learner_step import Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
-    from ._options import Option, list_options, options_of, read_options, recipe_options
+    from ._options import (
+        Option,
+        keeps_every_sample,
+        list_options,
+        options_of,
+        read_options,
+        recipe_options,
+    )
     from ._remembering import Remembering
     from ._two_towers import TwoTowers
 
@@ -67,6 +74,7 @@ __all__ = [
     "build",
     "customize",
     "is_memory",
+    "keeps_every_sample",
     "list_options",
     "options_of",
     "read_options",
@@ -80,7 +88,9 @@ HOMES = {
     "_learner": "MEMORIES JointEmbedding Learner SelfPrediction is_memory",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
-    "_options": "Option list_options options_of read_options recipe_options",
+    "_options": (
+        "Option keeps_every_sample list_options options_of read_options recipe_options"
+    ),
     "_remembering": "Remembering",
     "_learner_step": "Step",
     "_two_towers": "TwoTowers",

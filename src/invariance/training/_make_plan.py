@@ -204,7 +204,7 @@ def check_labels(settings: Train, method: Method, source: Source) -> None:
 def contrasts_one_view(method: Method) -> bool:
     """Whether a view is compared with a memory's row of its sample, or with itself."""
     remembers = method.negatives in NEGATIVES and method.encoder == "one"
-    return remembers or method.positives in ("future", "places")  # parts of the view
+    return remembers or method.within_views
 
 
 def require_room(

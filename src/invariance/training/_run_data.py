@@ -10,7 +10,7 @@ import torch
 from ..data import Resident, Source
 from ..encoders import load_tokenizer
 from ..errors import DataError, SettingError
-from ..methods import Method, options_of
+from ..methods import Method, keeps_every_sample
 from ..negatives import check_room
 from ..words import count
 from ._clients import Clients, Rounds
@@ -187,7 +187,7 @@ def check_memories(
     size = options.get("size", method.source_settings.get("size", 0))
     if isinstance(size, int | float):  # else the queue itself says what is wrong
         check_room("queue", size, method.width, device)
-    if "bank_momentum" in options_of(method):  # one row per sample
+    if keeps_every_sample(method):
         check_room("memory bank", n_samples, method.width, device)
 
 

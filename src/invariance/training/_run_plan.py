@@ -292,7 +292,7 @@ class Plan:
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        within = self.method.positives in ("future", "places")
+        within = self.method.within_views
         outside = () if negatives is None and not within else objective.batch_only
         idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))
