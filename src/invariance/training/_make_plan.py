@@ -24,7 +24,7 @@ from ._run_data import (
     check_memories,
     check_varied,
     choose_batch,
-    describe_captions,
+    choose_loading,
     find_tokenizer,
     make_order,
     uses_pairs,
@@ -171,17 +171,13 @@ def load_source(
         window=settings.window,
         stride=settings.stride,
         time_column=settings.time_column,
-        target=settings.target,
         columns=settings.columns,
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
-        data_root=settings.data_root,
         device=device,
-        labels=settings.labels,
-        hold_out=settings.hold_out,
         tokenizer=find_tokenizer(settings),
-        **describe_captions(settings, method),
+        **choose_loading(settings, method),
     )
 
 

@@ -47,14 +47,12 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
             )
 
 
-def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
-    """Whether images are read with their captions, and from where."""
-    asked = method.encoder == "two" or settings.captions is not None
-    return {
-        "captions": (settings.captions or True) if asked else False,
-        "image_column": settings.image_column,
-        "text_column": settings.text_column,
-    }
+def choose_loading(settings: Train, method: Method) -> dict[str, Any]:
+    """What ``load`` is told of every part of the data, the held-out one too."""
+    names = ("image_column", "text_column", "data_root", "labels", "hold_out", "target")
+    captions = method.encoder == "two" or settings.captions is not None
+    how = {name: getattr(settings, name) for name in names}
+    return how | {"captions": captions and (settings.captions or True)}
 
 
 def note_unused_captions(settings: Train, source: Source) -> Iterator[str]:

@@ -21,8 +21,8 @@ from ._ess_controller import EssController
 from ._exchange import describe_federation
 from ._order import Epochs
 from ._run_data import (
+    choose_loading,
     count_classes,
-    describe_captions,
     describe_few_steps,
     describe_parts,
     describe_simplex,
@@ -174,20 +174,11 @@ class Plan:
     def _test_part(self) -> tuple[Source | None, str]:
         if self.source.origin.n_held_out == 0:
             return None, ""
+        kind, other = self.source.kind, self.source.other
+        how = choose_loading(self.settings, self.method)
+        how |= {"other_kind": None if other is None else other.kind}
         try:
-            held_out = load(
-                self.data,
-                split="test",
-                kind=self.source.kind,
-                data_root=self.settings.data_root,
-                labels=self.settings.labels,
-                hold_out=self.settings.hold_out,
-                target=self.settings.target,
-                other_kind=None
-                if self.source.other is None
-                else self.source.other.kind,
-                **describe_captions(self.settings, self.method),
-            )
+            held_out = load(self.data, split="test", kind=kind, **how)
         except DataError as cause:
             return None, str(cause)
         return held_out, ""
