@@ -10,6 +10,7 @@ from safetensors import safe_open
 from torch import nn
 
 import invariance as inv
+from invariance.data import load
 from invariance.encoders import build_encoder
 from invariance.errors import DataError, InvarianceError, SettingError
 
@@ -107,6 +108,24 @@ def test_what_timm_cannot_build_is_refused(name, why, tmp_path):
     with pytest.raises(SettingError, match=why):
         inv.export(encoder, "timm", tmp_path / "x.safetensors")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name, data, library",
+    [
+        ("geometric/GCN", "blocks", "torch-geometric"),
+        ("transformers/distilbert", "paraphrases", "transformers"),
+    ],
+)
+def test_networks_of_other_libraries_are_built_by_their_names(
+    name, data, library, tmp_path
+):
+    encoder = build_encoder(name, kind=load(data, n=8).kind)
+    done = inv.export(encoder, "safetensors", tmp_path / "x.safetensors")
+    assert "network=module" not in done.usage
+    assert inv.load(done.path).name == name
+    with pytest.raises(SettingError, match=f"is a network of {library}, which timm"):
+        inv.export(encoder, "timm", tmp_path / "x.timm.safetensors")
 
 
 class Tired(nn.Module):

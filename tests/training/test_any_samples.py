@@ -243,7 +243,7 @@ def test_two_encoders_train_resume_and_are_both_kept(
     assert result.sample_shapes == ((16, 6), (16, 3))
     again = small(encoder="auto", start_from=str(run.folder))
     plan = make_plan(again, data=data, method=TWO)
-    start = plan.other_untrained.state_dict()
+    start = plan.untrained_towers.other.state_dict()
     assert all(start[k].equal(v) for k, v in weights.items())
     with pytest.raises(SettingError, match=r"Did you mean 'other'"):
         inv.load(run.folder, side="othr")

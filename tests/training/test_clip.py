@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import invariance as inv
 from invariance.cli import main
@@ -94,6 +94,16 @@ def test_both_towers_are_kept(run, tmp_path):
     for name in ("encoder", "other"):
         file = tmp_path / f"{name}.safetensors"
         assert inv.export(run.folder / file.name, "safetensors", file).difference == 0
+
+
+@pytest.mark.parametrize("about", ["[]", "null", '{"first": {}, "other": {}}', "{"])
+def test_heads_that_say_something_else_are_refused(run, tmp_path, about):
+    for name in ("encoder", "other", "heads"):
+        file = f"{name}.safetensors"
+        (tmp_path / file).write_bytes((run.folder / file).read_bytes())
+    save_file({}, tmp_path / "heads.safetensors", metadata={"invariance": about})
+    with pytest.raises(DataError, match=r"heads.safetensors is damaged"):
+        load_towers(tmp_path)
 
 
 def test_the_report_shows_captions(run):

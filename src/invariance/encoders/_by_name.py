@@ -172,6 +172,19 @@ def refuse_pretrained(name: str, pretrained: bool) -> None:
         )
 
 
+def is_known_name(name: str) -> bool:
+    """Whether ``build_encoder`` can build a network like one with this name.
+
+    >>> is_known_name("geometric/GCN"), is_known_name("resnet18"), is_known_name("Net")
+    (True, True, False)
+    """
+    if is_ours(name) or name.startswith(("torchvision/", TRANSFORMERS, GEOMETRIC)):
+        return True
+    import timm  # slow to import: only those who need it pay
+
+    return timm.is_model(name.removeprefix("timm/"))
+
+
 def check_encoder_name(name: str) -> None:
     """Raise a sentence, with names that are near, unless there is such an encoder."""
     if is_ours(name) or name.startswith((TRANSFORMERS, GEOMETRIC)):

@@ -12,10 +12,14 @@ from torch import Tensor, nn
 from ..data import Image, Kind, kind_of
 from ..errors import DataError, SettingError
 from ..folder import ENCODER, require_encoder, write_whole
-from ._by_name import build_encoder, is_ours
+from ._by_name import build_encoder, is_known_name
 from ._encoder import Encoder, split_encoder, standardize
 
-UNREADABLE = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+UNREADABLE = (
+    *(AttributeError, KeyError, OSError, RecursionError, RuntimeError),
+    *(SafetensorError, TypeError, ValueError),
+)
+"""What reading a damaged file, or one of somebody else, raises."""
 
 
 def write_encoder(
@@ -25,9 +29,34 @@ def write_encoder(
 
     ``advice`` is what to do when the disk fails, if it is not to resume a run.
     """
-    metadata = {"invariance": json.dumps(describe_encoder(encoder) | about)}
-    data = save(copy_weights(encoder), metadata=metadata)
-    write_whole(path, data, advice=advice)
+    write_tensors(
+        copy_weights(encoder), describe_encoder(encoder) | about, path, advice=advice
+    )
+
+
+def write_tensors(
+    tensors: dict[str, Tensor], about: dict[str, Any], path: Path, *, advice: str = ""
+) -> None:
+    """Write tensors with what is to be known about them, whole or not at all."""
+    metadata = {"invariance": json.dumps(about)}
+    write_whole(path, save(tensors, metadata=metadata), advice=advice)
+
+
+def read_tensors(path: Path) -> tuple[Any, dict[str, Tensor]]:
+    """What ``write_tensors`` wrote about tensors, and these; or one of UNREADABLE."""
+    with safe_open(path, framework="pt") as file:
+        about = json.loads((file.metadata() or {})["invariance"])
+        return about, {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+
+
+def part_of(state: dict[str, Any], name: str) -> dict[str, Any]:
+    """The entries of one part of a module's state, as the part itself calls them.
+
+    >>> part_of({"head.weight": 1, "encoder.weight": 2}, "head")
+    {'weight': 1}
+    """
+    start = f"{name}."
+    return {k.removeprefix(start): v for k, v in state.items() if k.startswith(start)}
 
 
 def copy_weights(module: nn.Module) -> dict[str, Tensor]:
@@ -90,11 +119,9 @@ def load_encoder(place: Any, *, network: nn.Module | None = None) -> Encoder:
 def read_encoder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """What an encoder file says of itself, and its weights."""
     try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {})["invariance"])
-            check_description(about)
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, *UNREADABLE) as cause:
+        about, tensors = read_tensors(path)
+        check_description(about)
+    except UNREADABLE as cause:
         raise DataError(
             f"{path} is damaged, or not an encoder of this package: {cause}."
         ) from None
@@ -117,16 +144,11 @@ def rebuild_encoder(
 ) -> Encoder:
     """The encoder of that description, with these weights."""
     name, kind = about["name"], read_kind(about)
-    others = ("transformers/", "geometric/")
-    if network is None and not (is_ours(name) or name.startswith(others)):
-        import timm
-
-        known = timm.is_model(name.removeprefix("timm/"))
-        if not name.startswith("torchvision/") and not known:
-            raise DataError(
-                f"This encoder was made from a module called {name!r}: pass it as "
-                "network=module to inv.load, inv.evaluate or inv.diagnose."
-            )
+    if network is None and not is_known_name(name):
+        raise DataError(
+            f"This encoder was made from a module called {name!r}: pass it as "
+            "network=module to inv.load, inv.evaluate or inv.diagnose."
+        )
     with torch.random.fork_rng(devices=[]):
         if kind is None:
             if network is None:

@@ -194,7 +194,7 @@ class Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> None:
-        """Raise."""
+        """Refuse to differentiate a second time."""
         raise InvarianceError(
             "GradCache can be differentiated once, not twice: for a gradient penalty "
             "or a Hessian, call the network itself, without pieces."

@@ -12,8 +12,15 @@ from torch import Tensor, nn
 
 from ..data import Image
 from ..errors import SettingError
-from ._by_name import is_ours
+from ._by_name import is_known_name, is_ours
 from ._encoder import Encoder, split_encoder
+
+LIBRARIES = {
+    "torchvision": "torchvision",
+    "transformers": "transformers",
+    "geometric": "torch-geometric",
+}
+"""Whose networks are named after them, as "torchvision/resnet18" is."""
 
 
 def timm_name(encoder: Encoder) -> str:
@@ -43,8 +50,8 @@ def require_timm(encoder: Encoder) -> nn.Module:
     name = encoder.name
     if is_ours(name):
         why = f"{name!r} is a network of this package"
-    elif name.startswith("torchvision/"):
-        why = f"{name!r} is a network of torchvision"
+    elif (library := LIBRARIES.get(name.split("/")[0])) is not None:
+        why = f"{name!r} is a network of {library}"
     elif not has_known_name(encoder):
         why = f"{name!r} is your own module"
     else:
@@ -59,13 +66,7 @@ def require_timm(encoder: Encoder) -> nn.Module:
 
 def has_known_name(encoder: Encoder) -> bool:
     """Whether the encoder can be built from its name."""
-    if is_ours(encoder.name) or encoder.name.startswith(
-        ("torchvision/", "transformers/")
-    ):
-        return True
-    import timm
-
-    return timm.is_model(timm_name(encoder))
+    return is_known_name(encoder.name)
 
 
 def standardize_first(

@@ -8,22 +8,26 @@ Features of two encoders cannot be compared; their projections can, by the cosin
 is what naming images by their captions, and finding images by a sentence, works with.
 """
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from ..errors import DataError
-from ..folder import ENCODER, OTHER_ENCODER, PAIR_HEADS, write_whole
+from ..folder import ENCODER, OTHER_ENCODER, PAIR_HEADS
 from ._encoder import Encoder
-from ._encoder_file import load_encoder
+from ._encoder_file import (
+    UNREADABLE,
+    copy_weights,
+    load_encoder,
+    part_of,
+    read_tensors,
+    write_tensors,
+)
 from ._heads import Head, build_head
 
 AT_ONCE = 256  # samples
@@ -40,10 +44,12 @@ class Towers(nn.Module):
     """
 
     encoder: Encoder
+    head: Head
     other: Encoder
+    other_head: Head
 
     def __init__(
-        self, encoder: Encoder, head: nn.Module, other: Encoder, other_head: nn.Module
+        self, encoder: Encoder, head: Head, other: Encoder, other_head: Head
     ) -> None:
         super().__init__()
         self.encoder, self.head = encoder, head
@@ -80,16 +86,12 @@ def project(head: nn.Module, features: Float[Tensor, "n e"]) -> Float[Tensor, "n
     return normalize(rows.float(), dim=1).cpu()
 
 
-def write_heads(head: Head, other_head: Head, path: Path, *, advice: str = "") -> None:
+def write_heads(towers: Towers, path: Path, *, advice: str = "") -> None:
     """Write both heads, and how to build them."""
-    tensors = {
-        f"{side}.{name}": weight.detach().cpu().contiguous().clone()
-        for side, part in (("first", head), ("other", other_head))
-        for name, weight in part.state_dict().items()
-    }
-    about = {"first": head.settings, "other": other_head.settings}
-    metadata = {"invariance": json.dumps(about)}
-    write_whole(path, save(tensors, metadata=metadata), advice=advice)
+    sides = {"first": towers.head, "other": towers.other_head}
+    tensors = copy_weights(nn.ModuleDict(sides))
+    about = {side: head.settings for side, head in sides.items()}
+    write_tensors(tensors, about, path, advice=advice)
 
 
 def load_towers(folder: Path) -> Towers | None:
@@ -100,22 +102,13 @@ def load_towers(folder: Path) -> Towers | None:
         return None
     path = folder / PAIR_HEADS
     try:
-        with safe_open(path, framework="pt") as file:
-            about = json.loads((file.metadata() or {})["invariance"])
-            tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        about, tensors = read_tensors(path)
         heads = []
         for side in ("first", "other"):
             head = build_head(**about[side])
-            mark = f"{side}."
-            head.load_state_dict(
-                {
-                    k.removeprefix(mark): v
-                    for k, v in tensors.items()
-                    if k.startswith(mark)
-                }
-            )
+            head.load_state_dict(part_of(tensors, side))
             heads.append(head)
-    except (SafetensorError, KeyError, ValueError, RuntimeError, OSError) as cause:
+    except UNREADABLE as cause:
         raise DataError(f"{path} is damaged: {cause}.") from None
     encoder, other = (load_encoder(folder / name) for name in (ENCODER, OTHER_ENCODER))
     return Towers(encoder, heads[0], other, heads[1]).eval()

@@ -35,11 +35,24 @@ if TYPE_CHECKING:
     from ._build import build, customize
     from ._cpc import PredictiveCoding
     from ._dim import DeepInfoMax
-    from ._learner import MEMORIES, JointEmbedding, Learner, SelfPrediction
+    from ._learner import (
+        MEMORIES,
+        JointEmbedding,
+        Learner,
+        SelfPrediction,
+        is_memory,
+    )
     from ._learner_step import Step
     from ._masked_token import MaskedToken
     from ._nearest_neighbor import NearestNeighbor
-    from ._options import Option, list_options, options_of, read_options, recipe_options
+    from ._options import (
+        Option,
+        keeps_every_sample,
+        list_options,
+        options_of,
+        read_options,
+        recipe_options,
+    )
     from ._remembering import Remembering
     from ._two_towers import TwoTowers
 
@@ -60,6 +73,8 @@ __all__ = [
     "TwoTowers",
     "build",
     "customize",
+    "is_memory",
+    "keeps_every_sample",
     "list_options",
     "options_of",
     "read_options",
@@ -70,10 +85,12 @@ HOMES = {
     "_build": "build customize",
     "_cpc": "PredictiveCoding",
     "_dim": "DeepInfoMax",
-    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction",
+    "_learner": "MEMORIES JointEmbedding Learner SelfPrediction is_memory",
     "_masked_token": "MaskedToken",
     "_nearest_neighbor": "NearestNeighbor",
-    "_options": "Option list_options options_of read_options recipe_options",
+    "_options": (
+        "Option keeps_every_sample list_options options_of read_options recipe_options"
+    ),
     "_remembering": "Remembering",
     "_learner_step": "Step",
     "_two_towers": "TwoTowers",

@@ -24,7 +24,7 @@ from ._learner import JointEmbedding, Learner, SelfPrediction
 from ._masked_token import MaskedToken, require_tower
 from ._method import Method
 from ._nearest_neighbor import NearestNeighbor
-from ._options import options_of
+from ._options import keeps_every_sample
 from ._remembering import Remembering, make_prototypes
 from ._two_towers import TwoTowers
 
@@ -116,7 +116,7 @@ def assemble_masked_token(parts: Parts) -> Learner:
 def assemble_remembering(parts: Parts) -> Learner:
     """Negatives are rows of earlier steps."""
     method, head, n_samples = parts.method, parts.head, parts.n_samples
-    if n_samples is None and "bank_momentum" in options_of(method):
+    if n_samples is None and keeps_every_sample(method):
         raise SettingError(
             f"Negatives from {method.negatives!r} keep one row per sample: pass "
             "n_samples, the size of the data set."

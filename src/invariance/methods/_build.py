@@ -85,7 +85,7 @@ def build(
     settings = settings_of_parts(method, accepted, given, n_samples)
     # what predicts the future or compares places makes its heads itself
     head, width = None, encoder.width if method.positives == "future" else method.width
-    if method.positives not in ("future", "places"):
+    if not method.within_views:
         head = make_head(method, encoder)
         width = head.width
     with answer(accepted, asked=bool(given)):

@@ -170,7 +170,7 @@ class DeepInfoMax(Learner):
 
     @property
     def compares_views(self) -> bool:
-        """It compares parts of views with summaries."""
+        """No: parts of views are compared with summaries."""
         return False
 
     def chance(self, n: int, n_views: int = 1) -> float | None:

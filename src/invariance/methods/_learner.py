@@ -20,6 +20,7 @@ from ..encoders import (
     Head,
     MomentumTwin,
     Predictor,
+    Towers,
     keep_values,
 )
 from ..errors import DataError, SettingError, ShapeError
@@ -85,6 +86,11 @@ class Learner(nn.Module):
         self.critic: Critic | None = None  # else what scores two projections
         self.used: list[tuple[Tensor, Tensor]] = []  # rows to be remembered, and ids
         self.waiting: tuple[int, int] | None = None  # see expect_after_step
+
+    @property
+    def towers(self) -> Towers | None:
+        """Both encoders with their heads, where each side of a pair has its own."""
+        return None
 
     @property
     def online(self) -> nn.Sequential:
@@ -258,7 +264,7 @@ class Learner(nn.Module):
         changing = [
             buffer.data
             for name, buffer in self.named_buffers()
-            if buffer.ndim == 0 or not name.startswith(MEMORIES)
+            if buffer.ndim == 0 or not is_memory(name)
         ]
         try:
             with keep_values(changing):
@@ -282,6 +288,15 @@ class Learner(nn.Module):
     def chance(self, n: int, n_views: int = 2) -> float | None:
         """The loss of n samples that nothing tells apart; None if it says nothing."""
         return None
+
+
+def is_memory(name: str) -> bool:
+    """Whether a weight or buffer of a learner belongs to what keeps past rows.
+
+    >>> is_memory("negatives.rows"), is_memory("encoder.network.weight")
+    (True, False)
+    """
+    return name.split(".")[0] in MEMORIES
 
 
 def check_views(views: Sequence[View] | Tensor) -> None:

@@ -79,7 +79,7 @@ class MaskedToken(Learner):
 
     @property
     def compares_views(self) -> bool:
-        """It compares places of a sentence with tokens."""
+        """No: places of a sentence are compared with tokens."""
         return False
 
     def chance(self, n: int, n_views: int = 2) -> float:
@@ -87,7 +87,7 @@ class MaskedToken(Learner):
         return math.log(1 + self.negatives.n_negatives)
 
     def after_step(self, progress: float | Tensor = 0.0) -> None:
-        """The table that was asked is let go."""
+        """Let go of the table that was asked in this step."""
         self.negatives.take(None)
 
     @property

@@ -65,6 +65,11 @@ class Method:
 
         return OBJECTIVES[self.objective].takes == "labels"
 
+    @property
+    def within_views(self) -> bool:
+        """Whether positives are parts of one view, so that one view is enough."""
+        return self.positives in ("future", "places")
+
     def __post_init__(self) -> None:
         for name in ("negatives", "positives"):  # as they were spelled before 0.1.0
             if getattr(self, name) == "neighbours":

@@ -112,7 +112,7 @@ def options_of(method: Method | str, recipe: str | None = None) -> dict[str, Opt
         sizes = read_declaration("critic", CRITICS[LEARNED[method.critic]])
         options |= add_prefix("critic", sizes)
     tokens = method.positives == "tokens"
-    if remembers or tokens or method.positives in ("future", "places"):
+    if remembers or tokens or method.within_views:
         options = {k: o for k, o in options.items() if k not in objective.batch_only}
     if tokens:  # rows of a table have lengths of their own
         options.pop("normalize", None)
@@ -185,6 +185,16 @@ def parts_of_source(method: Method) -> list[Callable[..., Any]]:
         return [source, make_prototypes, Bank]
     on_a_bank = "bank" in inspect.signature(source).parameters
     return [source, Bank] if on_a_bank else [source]
+
+
+def keeps_every_sample(method: Method) -> bool:
+    """Whether it has a memory bank, with one row per sample of the data.
+
+    >>> names = ("simclr", "moco", "ir", "pcl")
+    >>> [name for name in names if keeps_every_sample(METHODS[name])]
+    ['ir', 'pcl']
+    """
+    return Bank in parts_of_source(method)
 
 
 def read_declaration(

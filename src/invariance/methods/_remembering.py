@@ -164,7 +164,7 @@ class Remembering(Learner):
 
     @property
     def why_not_captured(self) -> str:
-        """As its negatives say."""
+        """Why its source of negatives cannot be captured, where it cannot."""
         return str(self.negatives.why_not_captured)
 
     @property

@@ -13,7 +13,7 @@ from itertools import product
 
 from torch import Tensor, nn
 
-from ..encoders import Encoder, Head
+from ..encoders import Encoder, Head, Towers
 from ..errors import SettingError, ShapeError
 from ..objectives import Objective
 from ._learned_critic import Comparison, compare_by
@@ -64,9 +64,9 @@ class TwoTowers(Learner):
         return nn.Sequential(self.other, self.other_head)
 
     @property
-    def heads(self) -> tuple[Head, Head]:
-        """Of both sides."""
-        return self.head, self.other_head
+    def towers(self) -> Towers:
+        """Both encoders with their heads."""
+        return Towers(self.encoder, self.head, self.other, self.other_head)
 
     def learn(self, views: list[View], labels: Maybe, ids: Maybe) -> Step:
         """Every view of the first side with every view of the other."""

@@ -340,12 +340,8 @@ def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Reb
         plan, why = None, str(cause)
     if plan is not None:
         learner = plan.learner.to(device).eval()
-        other = None
-        if plan.other_views is not None:
-            second: Any = getattr(learner, "other", None)
-            head = learner.head if second is None else learner.other_head
-            encoder = run.encoder.to(device) if second is None else second
-            other = OtherSide(encoder, head, plan.other_views, plan.seeds[1])  # type: ignore[arg-type]
+        encoder = run.encoder.to(device)
+        other = plan.other_side(encoder, learner.head, learner.towers)
         return Rebuilt(learner, plan.views, other=other)
     settings = run.settings
     method = METHODS.get(settings.method, METHODS["simclr"])

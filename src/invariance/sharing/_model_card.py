@@ -161,7 +161,7 @@ class Card:
     def usage(self) -> str:
         """Code that loads it."""
         encoder = self.encoder
-        known = has_known_name(encoder) or encoder.name.startswith("geometric/")
+        known = has_known_name(encoder)
         module = "" if known else ", network=module"
         shape = "x".join(map(str, encoder.input_shape))
         if isinstance(encoder.kind, Image):

@@ -25,7 +25,7 @@ from ._settings import (
 )
 
 if TYPE_CHECKING:
-    from ._checkpoint import find_kept, load, load_trained, newest_checkpoint, read_kept
+    from ._checkpoint import find_kept, newest_checkpoint, read_kept
     from ._dry_run import DryRun
     from ._ess_controller import EssController
     from ._fabric import make_fabric
@@ -40,11 +40,12 @@ if TYPE_CHECKING:
     from ._run_plan import Plan
     from ._run_views import make_views
     from ._schedule import peak_rate, rate_at
-    from ._share import SharedRun, from_pretrained, push_to_hub
+    from ._share import SharedRun, push_to_hub
     from ._start_processes import launch, settle_machine
     from ._stopping import Stop
     from ._trackers import TRACKERS
     from ._train import train
+    from ._trained_encoder import from_pretrained, load, load_trained
 
 __all__ = [
     "BATCH",
@@ -94,7 +95,7 @@ __all__ = [
 ]
 
 HOMES = {
-    "_checkpoint": "find_kept load load_trained newest_checkpoint read_kept",
+    "_checkpoint": "find_kept newest_checkpoint read_kept",
     "_dry_run": "DryRun",
     "_ess_controller": "EssController",
     "_fabric": "make_fabric",
@@ -110,9 +111,10 @@ HOMES = {
     "_run_plan": "Plan",
     "_run_views": "make_views",
     "_schedule": "peak_rate rate_at",
-    "_share": "SharedRun from_pretrained push_to_hub",
+    "_share": "SharedRun push_to_hub",
     "_stopping": "Stop",
     "_trackers": "TRACKERS",
     "_train": "train",
+    "_trained_encoder": "from_pretrained load load_trained",
 }
 __getattr__, __dir__ = import_late(__name__, HOMES)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
+from ._sharded import local_part
+
 
 class Activations:
     """What autograd holds at the moment, and the most that it has held, in bytes."""
@@ -22,7 +24,7 @@ class Activations:
         self.now = self.most = 0
 
     def keep(self, tensor: Tensor) -> "Kept | Tensor":
-        """A tensor is put aside."""
+        """Count a tensor that autograd puts aside."""
         place = place_of(tensor)
         if place in self.weights:
             return tensor
@@ -36,7 +38,7 @@ class Activations:
         return kept
 
     def let_go(self, place: int, size: int) -> None:
-        """Nobody needs it any more."""
+        """Count a tensor off once autograd has let go of it."""
         self.holders[place] -= 1
         if not self.holders[place]:
             self.now -= size
@@ -57,11 +59,6 @@ def take_back(kept: Kept | Tensor) -> Tensor:
 def place_of(tensor: Tensor) -> int:
     """Where its numbers lie in memory; of a sharded tensor, this process's share."""
     return local_part(tensor).untyped_storage().data_ptr()
-
-
-def local_part(tensor: Tensor) -> Tensor:
-    """What this process holds of it: all, unless it is a DTensor."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ one of two (``first``) or both (``all``).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -23,36 +22,30 @@ from ._run_plan import Plan
 START = 1_000_003  # the stream of starts, far from those of the views' operations
 
 
-@dataclass(frozen=True)
-class Adversary:
-    """Changes views of a batch before the learner is trained on it."""
+def attack_views(
+    fabric: Fabric, plan: Plan, feed: HostFeed | DeviceFeed, batch: Batch
+) -> Batch:
+    """The batch with attacked views; where none are attacked, as it is."""
+    attack, learner = plan.attack, plan.learner
+    if attack is None:
+        return batch
+    views = arrange(plan, batch.views)
+    n = len(plan.views) if plan.settings.views_adversarial == "all" else 1
+    clean, others = [make_whole(view) for view in views[:n]], views[n:]
+    starts = [
+        attack.start(x, feed.draws(batch.ids, k).substream(START))
+        for k, x in enumerate(clean)
+    ]
 
-    fabric: Fabric
-    plan: Plan
-    feed: HostFeed | DeviceFeed
+    def loss(changed: list[Tensor]) -> Tensor:
+        # past DistributedDataParallel, which would take it for a step
+        with fabric.autocast():
+            step = learner([*changed, *others], batch.labels, batch.ids)
+        # the sum over samples: gradients of a mean may vanish in half precision
+        return step.loss * len(batch.ids)
 
-    def __call__(self, batch: Batch) -> Batch:
-        """The batch with attacked views; where none are attacked, as it is."""
-        plan, attack, learner = self.plan, self.plan.attack, self.plan.learner
-        if attack is None:
-            return batch
-        views = arrange(plan, batch.views)
-        n = len(plan.views) if plan.settings.views_adversarial == "all" else 1
-        clean, others = [make_whole(view) for view in views[:n]], views[n:]
-        starts = [
-            attack.start(x, self.feed.draws(batch.ids, k).substream(START))
-            for k, x in enumerate(clean)
-        ]
-
-        def loss(changed: list[Tensor]) -> Tensor:
-            # past DistributedDataParallel, which would take it for a step
-            with self.fabric.autocast():
-                step = learner([*changed, *others], batch.labels, batch.ids)
-            # the sum over samples: gradients of a mean may vanish in half precision
-            return step.loss * len(batch.ids)
-
-        changed = attack(loss, clean, starts, within=learner.leave_no_trace)
-        return batch._replace(views=[*changed, *others])
+    changed = attack(loss, clean, starts, within=learner.leave_no_trace)
+    return batch._replace(views=[*changed, *others])
 
 
 def arrange(

@@ -10,30 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from ..data import Source, same_images
-from ..encoders import Encoder, load_encoder, read_encoder, rebuild_encoder
-from ..errors import DataError, SettingError, TrainingError, unknown
+from ..errors import DataError, TrainingError
 from ..folder import (
     CHECKPOINTS,
     CONFIG,
-    ENCODER,
     KEPT,
     METRICS,
-    OTHER_ENCODER,
-    check_format,
-    is_on_hub,
     list_kept,
-    read_environment,
     read_images,
     read_metrics,
     write_whole,
 )
-from ._share import from_pretrained
 
 PARTS = ("learner", "optimizer", "encoder", "random", "step", "metrics")
-SIDES = {"first": ("encoder", ENCODER), "other": ("other", OTHER_ENCODER)}
 NEWEST = 2  # are left: one before the newest in case a disk lies about that one
 OF_KEPT = ("learner", "encoder", "other", "controller")  # parts that readings need
 
@@ -90,7 +81,7 @@ def find_kept(folder: Path, epoch: int) -> Path:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Whole checkpoints, oldest first."""
+    """The paths of all checkpoints that were written whole, oldest first."""
     return sorted(folder.glob("step-*.pt"))
 
 
@@ -186,89 +177,3 @@ def check_lost(folder: Path) -> None:
             f"folder: invariance train --config {folder / CONFIG}. Nothing was "
             "changed."
         )
-
-
-def load(
-    run_or_file: Any,
-    *,
-    network: nn.Module | None = None,
-    side: str = "first",
-    epoch: int | None = None,
-) -> Encoder:
-    """The encoder of a run folder or file: images in [0, 1] in, features out.
-
-    Samples of other kinds go in as ``encoder.kind.prepare`` leaves them.
-
-    Args:
-        run_or_file: What ``train`` returned, a run folder, finished or not, an
-            ``encoder.safetensors``, a kept epoch's ``kept/epoch-00005.pt``, or
-            ``"hf://user/name"``, what ``push_to_hub`` has shared.
-        network: The module itself, when the run was trained on one of your own.
-        side: "other" is the second encoder of a run that has two, one for each side of
-            its pairs.
-        epoch: The encoder as it was after an epoch that the run kept (--keep-every); 0
-            is before the first.
-
-    >>> import tempfile
-    >>> from invariance.encoders import build_encoder, write_encoder
-    >>> with tempfile.TemporaryDirectory() as folder:  # or the folder of a run
-    ...     write_encoder(build_encoder("tiny"), Path(folder, "encoder.safetensors"))
-    ...     encoder = load(Path(folder, "encoder.safetensors"))
-    >>> encoder(torch.rand(2, 3, 32, 32)).shape
-    torch.Size([2, 256])
-    """
-    if side not in SIDES:
-        raise SettingError(unknown("side", side, SIDES))
-    place = getattr(run_or_file, "folder", run_or_file)  # what train returns
-    folder = Path(place).expanduser() if isinstance(place, str | Path) else None
-    if epoch is not None and (folder is None or not folder.is_dir()):
-        raise SettingError(
-            f"epoch = {epoch} names one of the epochs that a run folder has kept: "
-            f"got {place!r}, which is not a run folder."
-        )
-    if is_on_hub(place):
-        return from_pretrained(place, network=network, side=side)
-    if folder is not None and folder.suffix == ".pt" and folder.is_file():
-        return rebuild_from_state(read_kept(folder), folder, network, side)
-    if folder is None or not folder.is_dir():
-        return load_encoder(place, network=network)
-    check_format(folder, read_environment(folder))
-    if epoch is not None:
-        path = find_kept(folder, epoch)
-        return rebuild_from_state(read_kept(path), path, network, side)
-    return load_trained(folder, network, side=side)[0]
-
-
-def load_trained(
-    folder: Path, network: nn.Module | None = None, *, side: str = "first"
-) -> tuple[Encoder, int | None]:
-    """An encoder of a run and after how many steps; older runs do not say."""
-    file = SIDES[side][1]
-    if (folder / file).exists():
-        about, weights = read_encoder(folder / file)
-        return rebuild_encoder(about, weights, network), about.get("step")
-    finished = (folder / ENCODER).exists()
-    state = None if finished else newest_checkpoint(folder / CHECKPOINTS)
-    if state is None and not finished:
-        raise DataError(f"{folder} holds no encoder and no checkpoint.")
-    encoder = rebuild_from_state(state or {}, folder, network, side)
-    return encoder, (state or {}).get("step")
-
-
-def rebuild_from_state(
-    state: dict[str, Any], place: Path, network: nn.Module | None, side: str
-) -> Encoder:
-    """An encoder of a learner's state; ``place`` is where it comes from."""
-    name = SIDES[side][0]
-    if name not in state:
-        raise DataError(
-            f"{place} has one encoder: only methods with two, such as clip, have a "
-            "second one (side='other')."
-        )
-    prefix = f"{name}."
-    weights = {
-        key.removeprefix(prefix): value
-        for key, value in state["learner"].items()
-        if key.startswith(prefix)
-    }
-    return rebuild_encoder(state[name], weights, network)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ..data import Source
 from ..errors import DataError, SettingError
-from ..methods import Method, options_of
+from ..methods import Method, keeps_every_sample
 from ..words import count, join_words
 from ._order import shuffle
 from ._settings import Federated, Train
@@ -72,7 +72,7 @@ def check_federated(settings: Train, method: Method, processes: int) -> None:
             "Simulated clients take turns in one process, but there are "
             f"{processes}: use --machine.devices 1 --machine.nodes 1."
         )
-    if "bank_momentum" in options_of(method):
+    if keeps_every_sample(method):
         raise SettingError(
             f"{settings.method} compares with a memory bank of every sample, which no "
             "client may see: use a method whose negatives are the client's own, such "
@@ -258,12 +258,12 @@ class Rounds:
 
     @property
     def n_steps(self) -> int:
-        """Of all clients in all rounds."""
+        """Steps of the whole run, over all clients and rounds."""
         return self.ends[-1]
 
     @property
     def steps_per_epoch(self) -> int:
-        """Of a round, on average."""
+        """Steps of a round, on average."""
         return max(self.n_steps // self.n_epochs, 1)
 
     def first_step(self, epoch: int) -> int:

@@ -24,17 +24,19 @@ from ..devices import peak_bytes, reset_peak, started_outside
 from ..errors import SettingError, TrainingError
 from ..folder import differing_settings
 from ..markup import html_sentences, html_table
+from ..methods import is_memory
 from ..words import count, show_duration
 from ._activations import count_activations
 from ._adversary import arrange
-from ._bf16_on_cpu import advise_on_bf16, refuse_wrong_gradients
-from ._captured import WARM_UP, own_stream
+from ._bf16_on_cpu import advise_on_bf16
+from ._captured import WARM_UP
 from ._checkpoint import find_state
-from ._fabric import Prepared, arithmetic, make_fabric, memory, prepare
-from ._loop import steps_between_readings
+from ._due import steps_between_readings
+from ._fabric import arithmetic, make_fabric
 from ._make_plan import make_plan
-from ._out_of_memory import explain_overflow, refuse_overflow
-from ._readings import Glimpse, Health
+from ._out_of_memory import refuse_overflow
+from ._prepared import Prepared, prepare
+from ._readings import Glimpse
 from ._rehearsal import (
     FirstOf,
     Link,
@@ -44,8 +46,8 @@ from ._rehearsal import (
     rehearse,
     share_cores,
 )
-from ._run_plan import Plan
 from ._settings import BATCH, Train
+from ._sharded import local_part
 from ._start_processes import settle_machine
 from ._watch import Watch
 
@@ -270,20 +272,16 @@ def dry_run(
             state = find_state(folder, plan.source, say)
             if state is not None:
                 done = state["step"]
-                prepared.load(state, plan, Health())
+                prepared.load(state)
         facts = [*plan.facts(), *prepared.facts()]  # before memories fill up
         facts += () if folder else advise_on_bf16(fabric, plan)
-        with (
-            explain_overflow(fabric, plan, prepared.wrapped),
-            refuse_wrong_gradients(fabric, plan),
-            own_stream(fabric.device),
-        ):
-            trial = try_steps(prepared, plan, say, traffic)
+        with prepared.stepping():
+            trial = try_steps(prepared, say, traffic)
         if not math.isfinite(trial["loss"]) and processes == 1:
             raise TrainingError("The loss of the first batch is not finite.")
         trial["loss"] = trial["loss"] if processes == 1 else None
         n_tried = trial["sample_shapes"][0][0]  # a client may have fewer than a batch
-        held = weigh(prepared, plan)
+        held = weigh(prepared)
         if fabric.device.type == "cuda":
             rest = trial["peak_bytes"] - sum(held.values())
             trial["activation_bytes"] = max(rest, 0)
@@ -320,15 +318,15 @@ def dry_run(
 
 
 def try_steps(
-    prepared: Prepared, plan: Plan, say: Callable[[str], None], traffic: Traffic
+    prepared: Prepared, say: Callable[[str], None], traffic: Traffic
 ) -> dict[str, Any]:
     """Take steps as the run would, first to warm up and then by the clock."""
-    device, feed = prepared.fabric.device, prepared.feed
+    plan, device, feed = prepared.plan, prepared.fabric.device, prepared.feed
     feed.begin(0, 0)
     feed.advance(prepared.optimizer)
     batch = next(iter(feed.batches()))
     views = [tuple(view.shape) for view in arrange(plan, batch.views)]
-    take_step, n_taken = prepared.take_step(plan, say), 0
+    take_step, n_taken = prepared.make_step(say), 0
 
     def go(logs: bool = False) -> Any:
         nonlocal n_taken
@@ -388,20 +386,21 @@ def try_steps(
     }
 
 
-def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
+def weigh(prepared: Prepared) -> dict[str, int]:
     """What a process holds between steps, in bytes by name.
 
     With fsdp its weights, gradients and optimizer are a share of the whole.
     """
-    parameters = [*prepared.wrapped.parameters()]
+    plan, parameters = prepared.plan, [*prepared.wrapped.parameters()]
     states = prepared.optimizer.optimizer.state.values()
     kept = [x for state in states for x in state.values() if torch.is_tensor(x)]
+    buffers = plan.learner.named_buffers()
     samples = [side.samples for side in plan.sides if isinstance(side, Resident)]
     parts = {
         "weights": parameters,
         "gradients": [p for p in parameters if p.requires_grad],
         "optimizer": kept,
-        "remembered rows": memory(plan.learner),
+        "remembered rows": [x for k, x in buffers if is_memory(k)],
         f"{plan.source.kind.word}s": samples,
     }
     if prepared.federation is not None:
@@ -412,5 +411,5 @@ def weigh(prepared: Prepared, plan: Plan) -> dict[str, int]:
 
 def size_of(x: Any) -> int:
     """Bytes of a tensor, or of the part of it that is here."""
-    x = x.to_local() if hasattr(x, "to_local") else x
+    x = local_part(x)
     return x.numel() * x.element_size()

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from ..data import Source
-from ..methods import MEMORIES, Learner
+from ..methods import Learner, is_memory
 from ..words import join_words
 from ._clients import Rounds
 from ._privacy import describe_privacy, privacy_budget
@@ -21,17 +21,12 @@ Weights = dict[str, Tensor]
 
 def sent_of(learner: Learner) -> Weights:
     """What a client sends, by name: all that is learned or averaged."""
-    return {k: v for k, v in learner.state_dict().items() if not keeps(k)}
+    return {k: v for k, v in learner.state_dict().items() if not is_memory(k)}
 
 
 def memories_of(learner: Learner) -> dict[str, Any]:
     """What a client keeps of its learner: rows of past batches."""
-    return {k: v for k, v in learner.state_dict().items() if keeps(k)}
-
-
-def keeps(name: str) -> bool:
-    """Whether a part of the learner is a memory, which stays where it was filled."""
-    return name.split(".")[0] in MEMORIES
+    return {k: v for k, v in learner.state_dict().items() if is_memory(k)}
 
 
 def find_variances(learner: Learner) -> list[str]:

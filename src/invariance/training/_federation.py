@@ -42,7 +42,7 @@ class Federation:
         self.begin_sum()
 
     def begin_sum(self) -> None:
-        """Nobody has sent anything."""
+        """Begin a round, in which no client has sent anything yet."""
         self.sum: Weights = {}
         self.weight = self.squares = 0.0
         self.n_clipped = 0

@@ -13,7 +13,6 @@ from ..errors import DataError, InvarianceError
 from ..evaluation import (
     LIMIT,
     Evaluation,
-    OtherSide,
     Task,
     encode_views,
     evaluate_encoders,
@@ -55,11 +54,10 @@ class Trained:
     steps: int
     """How many there were; fewer than planned where a run ended early."""
     encoder: Encoder
-    other: Encoder | None
-    """The second side's, where there are two."""
-    head: nn.Module | None
-    heads: tuple[Head, Head] | None
-    """Both sides', where there are two encoders."""
+    head: Head | None
+    """None where each process has only a share of it."""
+    towers: Towers | None
+    """Both encoders and their heads, where there are two."""
     monitor: Monitor
     folder: Path
     device: Any
@@ -77,11 +75,7 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
     if plan.settings.evaluate:
         with one_blas_thread():
             write_gallery = begin_gallery(
-                plan,
-                trained.encoder,
-                folder,
-                trained.device,
-                find_towers(trained).get(TRAINED),
+                plan, trained.encoder, folder, trained.device, trained.towers
             )
             evaluation = evaluate_trained(trained, watch)
             watch.say("reading the embeddings ...")
@@ -90,10 +84,9 @@ def finish(trained: Trained, watch: Watch) -> Evaluation | None:
             watch.say("drawing the map ...")
             if problem := write_gallery():
                 watch.say(problem, important=True)
-    if trained.other is not None:
-        write_encoder(trained.other, folder / OTHER_ENCODER, step=trained.steps)
-    if trained.heads is not None:
-        write_heads(*trained.heads, folder / PAIR_HEADS)
+    if (towers := trained.towers) is not None:
+        write_encoder(towers.other, folder / OTHER_ENCODER, step=trained.steps)
+        write_heads(towers, folder / PAIR_HEADS)
     write_encoder(trained.encoder, folder / ENCODER, step=trained.steps)
     try:
         findings = write_verdict(folder)
@@ -204,29 +197,10 @@ def find_encoders(
 
 def find_towers(trained: Trained) -> dict[str, Towers]:
     """Both encoders with their heads, where there are two, before and after."""
-    plan, before = trained.plan, trained.plan.untrained_heads
-    if trained.heads is None or trained.other is None:
+    untrained = trained.plan.untrained_towers
+    if untrained is None or trained.towers is None:
         return {}
-    assert plan.other_untrained is not None
-    assert before is not None
-    untrained = Towers(plan.untrained, before[0], plan.other_untrained, before[1])
-    return {
-        UNTRAINED: untrained.to(trained.device),
-        TRAINED: Towers(
-            trained.encoder, trained.heads[0], trained.other, trained.heads[1]
-        ),
-    }
-
-
-def find_other(trained: Trained) -> OtherSide | None:
-    """How the second side of pairs is seen; by the same encoder, or one of its own."""
-    plan, encoder, head = trained.plan, trained.encoder, trained.head
-    if plan.other_views is None:
-        return None
-    if trained.other is not None:
-        encoder, head = trained.other, getattr(plan.learner, "other_head", None)
-        head = None if trained.head is None else head
-    return OtherSide(encoder, head, plan.other_views, plan.seeds[1])
+    return {UNTRAINED: untrained.to(trained.device), TRAINED: trained.towers}
 
 
 def diagnose_trained(trained: Trained) -> Diagnosis:
@@ -247,7 +221,7 @@ def diagnose_trained(trained: Trained) -> Diagnosis:
         seed=settings.seed,
         epoch=settings.epochs,  # one that training has not seen: other views
         device=trained.device,
-        other=find_other(trained),
+        other=plan.other_side(trained.encoder, trained.head, trained.towers),
     )
     labels = None if source.labels is None else source.labels.cpu()[rows]
     objective = plan.learner.cosine_objective

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from ..data import Source
 from ..devices import run_beside
 from ..encoders import Towers
-from ..errors import InvarianceError
+from ..errors import InvarianceError, NotFiniteError
 from ..evaluation import encode_batch, spread_rows
 from ..folder import GALLERY, write_whole
 from ..plain_numbers import check_whole
@@ -79,30 +79,31 @@ def begin_gallery(
     the way, in words, or None. A run is complete without it, so a full disk or a lost
     picture ends nothing.
     """
+    problem = write = None
     try:
         write = _begin(plan, encoder, folder / GALLERY, device, towers)
     except (InvarianceError, OSError) as cause:
         problem = f"The report has no pictures: {cause}"
-        return lambda: problem
 
     def finish() -> str | None:
         try:
-            return write()
+            if write is not None:
+                write()
         except (InvarianceError, OSError) as cause:
             return f"The report has no pictures: {cause}"
+        return problem
 
     return finish
 
 
 def _begin(
     plan: Plan, encoder: nn.Module, place: Path, device: Any, towers: Towers | None
-) -> Callable[[], str | None]:
+) -> Callable[[], None]:
     source, part = (plan.source, "train") if plan.test is None else (plan.test, "test")
     rows = spread_rows(len(source), MOST)
     sheet, texts, h = pictures_and_features(source, rows, encoder, device)
     if not np.isfinite(h).all():
-        problem = "The report has no pictures: some features are not finite numbers."
-        return lambda: problem
+        raise NotFiniteError("some features are not finite numbers.")
     views = view_sheet(plan, device)
     labels = None if source.labels is None else source.labels.cpu()[rows].tolist()
     unit = h / np.maximum(np.linalg.norm(h, axis=1, keepdims=True), 1e-12)
@@ -110,7 +111,7 @@ def _begin(
     captions = [] if towers is None else find_captions(source, rows, h, towers)
     draw_map = run_beside(functools.partial(lay_out, unit))
 
-    def write() -> str | None:
+    def write() -> None:
         place.mkdir(exist_ok=True)
         # all colors at full resolution: half would run from one picture to the next
         sheet.save(place / "thumbnails.jpg", quality=88, subsampling=0, optimize=True)
@@ -136,7 +137,6 @@ def _begin(
         text = json.dumps(about).encode("ascii")
         advice = "The report of this run has no pictures."
         write_whole(place / "gallery.json", text, advice=advice)
-        return None
 
     return write
 

@@ -24,7 +24,7 @@ from ._run_data import (
     check_memories,
     check_varied,
     choose_batch,
-    describe_captions,
+    choose_loading,
     find_tokenizer,
     make_order,
     uses_pairs,
@@ -125,6 +125,7 @@ def make_plan(
     learner.micro_batch = settings.micro_batch
     if settings.micro_batch == 1 and not started:
         refuse_single_samples(learner)
+    towers = copy.deepcopy(learner.towers)
     return Plan(
         settings=settings,
         data=data,
@@ -134,7 +135,8 @@ def make_plan(
         views=chosen,
         recipe=recipe,
         learner=learner,
-        untrained=copy.deepcopy(network),
+        untrained=copy.deepcopy(network) if towers is None else towers.encoder,
+        untrained_towers=towers,
         controller=make_controller(settings, learner),
         processes=processes,
         order=order,
@@ -142,8 +144,6 @@ def make_plan(
         why_batch=why_batch,
         own_encoder=encoder is not None or other_encoder is not None,
         other_views=other_views if pairs else None,
-        other_untrained=copy.deepcopy(other),
-        untrained_heads=copy.deepcopy(getattr(learner, "heads", None)),
         attack=attack,
     )
 
@@ -171,17 +171,13 @@ def load_source(
         window=settings.window,
         stride=settings.stride,
         time_column=settings.time_column,
-        target=settings.target,
         columns=settings.columns,
         n=settings.limit,
         storage=settings.storage,
         workers=settings.workers,
-        data_root=settings.data_root,
         device=device,
-        labels=settings.labels,
-        hold_out=settings.hold_out,
         tokenizer=find_tokenizer(settings),
-        **describe_captions(settings, method),
+        **choose_loading(settings, method),
     )
 
 
@@ -204,7 +200,7 @@ def check_labels(settings: Train, method: Method, source: Source) -> None:
 def contrasts_one_view(method: Method) -> bool:
     """Whether a view is compared with a memory's row of its sample, or with itself."""
     remembers = method.negatives in NEGATIVES and method.encoder == "one"
-    return remembers or method.positives in ("future", "places")  # parts of the view
+    return remembers or method.within_views
 
 
 def require_room(

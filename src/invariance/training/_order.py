@@ -27,12 +27,12 @@ class Epochs:
 
     @property
     def steps_per_epoch(self) -> int:
-        """What is left over in an epoch has its turn in another."""
+        """Whole steps only: samples that are left over have their turn another time."""
         return self.n_samples // self.per_step
 
     @property
     def n_steps(self) -> int:
-        """In all."""
+        """Steps of the whole run."""
         return self.steps_per_epoch * self.n_epochs
 
     def first_step(self, epoch: int) -> int:

@@ -69,7 +69,7 @@ class Link:
             self.socket.send(line + b"\n")
 
     def read(self) -> list[bytes]:
-        """The lines that have come."""
+        """The lines that have come since the last time."""
         try:
             data = self.socket.recv(1 << 16)
         except BlockingIOError:

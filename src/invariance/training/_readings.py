@@ -19,6 +19,7 @@ from ..diagnostics import (
     reachable_information,
     uniformity,
 )
+from ..errors import TrainingError
 from ..folder import Finding, find_collapse, find_saturation
 from ..methods import Step
 from ..objectives import ALONE
@@ -108,6 +109,21 @@ def read_step(step: Step) -> dict[str, float]:
 def temperature_of(objective: Any) -> float:
     """That of the objective; a common one for objectives that have none."""
     return float(getattr(objective, "temperature", UNTEMPERED))
+
+
+def check_finite(loss: float, step: int) -> None:
+    """Stop before a NaN reaches a checkpoint."""
+    if not math.isfinite(loss):
+        raise diverged(step, f"the loss is {loss}.")
+
+
+def diverged(step: int, what: str) -> TrainingError:
+    """The sentence for a run that has blown up."""
+    return TrainingError(
+        f"Training diverged at step {step}: {what} The last good state is kept. "
+        "Try a lower learning rate (--optim.lr), --optim.clip-norm 1, a longer warm-up "
+        "or --machine.precision 32."
+    )
 
 
 @dataclass

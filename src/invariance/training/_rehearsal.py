@@ -79,7 +79,7 @@ class Traffic:
         self.n_calls[kind] += 1
 
     def per(self, n: int) -> "Traffic":
-        """An nth of it."""
+        """The nth part of it: of one step, where n steps were counted."""
         each = ({k: v // n for k, v in c.items()} for c in (self.n_bytes, self.n_calls))
         return Traffic(*map(Counter, each))
 
@@ -90,7 +90,7 @@ class Traffic:
 
 
 class Done(dist.Work):
-    """An exchange that is over."""
+    """What PyTorch waits for after an exchange; here every exchange is over at once."""
 
     def __init__(self, result: Any) -> None:
         super().__init__()
@@ -98,15 +98,15 @@ class Done(dist.Work):
         self.future.set_result(result)
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """There is nothing to wait for."""
+        """Return at once."""
         return True
 
     def is_completed(self) -> bool:
-        """It is."""
+        """Whether the exchange is over."""
         return True
 
     def get_future(self) -> Any:
-        """What it gave."""
+        """The result of the exchange, for those who ask for a future."""
         return self.future
 
 
@@ -135,28 +135,28 @@ class RehearsalGroup(dist.ProcessGroup):
         return self.known_as
 
     def getBackendName(self) -> str:  # noqa: N802
-        """What it is registered as."""
+        """The name under which PyTorch knows this kind of group."""
         return BACKEND
 
     def _get_backend(self, device: torch.device) -> "RehearsalGroup":
         return self
 
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> Done:
-        """Add up P copies."""
+        """Add up over processes: P copies of this one's tensors."""
         self.traffic.add("all-reduce", tensors, 2 * (self.n - 1) / self.n)
         return Done([self._reduce(x, opts) for x in tensors])
 
     allreduce_coalesced = allreduce
 
     def broadcast(self, tensors: list[Tensor], opts: Any = None) -> Done:
-        """Every process has it already."""
+        """Send the first process's tensors to all: this is the first."""
         self.traffic.add("broadcast", tensors, 1)
         return Done(tensors)
 
     def allgather(
         self, outputs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
     ) -> Done:
-        """P copies, in a list."""
+        """Collect the tensors of all processes in a list: P copies."""
         self.traffic.add("all-gather", inputs, self.n - 1)
         for parts, x in zip(outputs, inputs, strict=True):
             for part in parts:
@@ -180,7 +180,7 @@ class RehearsalGroup(dist.ProcessGroup):
     def reduce_scatter(
         self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None
     ) -> Done:
-        """This process's part of the sum of P copies."""
+        """Add up over processes, of which each gets its part of the sum."""
         self.traffic.add("reduce-scatter", outputs, self.n - 1)
         for output, parts in zip(outputs, inputs, strict=True):
             self._reduce(output.copy_(parts[self.me]), opts)
@@ -189,29 +189,29 @@ class RehearsalGroup(dist.ProcessGroup):
     def alltoall_base(
         self, output: Tensor, x: Tensor, out_splits: Any, in_splits: Any, opts: Any
     ) -> Done:
-        """The parts that P copies have for this process."""
+        """Exchange parts: what each of P copies has for this process."""
         self.traffic.add("all-to-all", x, (self.n - 1) / self.n)
         output.copy_(x.reshape(-1)[: output.numel()].view_as(output))
         return Done([output])
 
     def send(self, tensors: list[Tensor], to: int, tag: int = 0) -> Done:
-        """To nobody."""
+        """Send to another process; what was sent is kept for ``recv``."""
         self.sent = {x.shape: x for x in tensors}
         return Done(tensors)
 
     def recv(self, tensors: list[Tensor], source: int, tag: int = 0) -> Done:
-        """What this process has just sent, or zeros."""
+        """Receive from another process: what this one has just sent, or zeros."""
         self.traffic.add("send", tensors, 1)
         for x in tensors:
             x.copy_(self.sent[x.shape]) if x.shape in self.sent else x.zero_()
         return Done(tensors)
 
     def barrier(self, opts: Any = None) -> Done:
-        """Nobody is late."""
+        """Wait for all processes, of which none is late."""
         return Done([torch.empty(0)])
 
     def _reduce(self, x: Tensor, opts: Any) -> Tensor:
-        """What P copies come to: P times one of them, unless they are averaged."""
+        """The sum of P copies, or their mean, largest or smallest, which is a copy."""
         op = getattr(opts, "reduceOp", dist.ReduceOp.SUM)
         return x.mul_(self.n) if op == dist.ReduceOp.SUM else x
 
@@ -222,52 +222,38 @@ def make_group(store: Any, rank: int, size: int, timeout: timedelta) -> Rehearsa
 
 
 class FirstOf(ClusterEnvironment):
-    """The first of P processes, which somebody else has started."""
+    """What Fabric asks to know which process this is: the first of P.
+
+    They count as started already, so Fabric starts none. It also asks where they meet,
+    but none of the others exists and nobody connects.
+    """
+
+    creates_processes_externally = True
+    main_address, main_port = "127.0.0.1", 0
 
     def __init__(self, n_processes: int) -> None:
         self.n = n_processes
 
-    @property
-    def creates_processes_externally(self) -> bool:
-        """So that Fabric starts none."""
-        return True
-
-    @property
-    def main_address(self) -> str:
-        """Nobody calls."""
-        return "127.0.0.1"
-
-    @property
-    def main_port(self) -> int:
-        """Nobody calls."""
-        return 0
-
     @staticmethod
     def detect() -> bool:
-        """Only where it is asked for."""
+        """Whether Fabric may choose this by itself."""
         return False
 
     def world_size(self) -> int:
-        """P."""
+        """How many processes there are taken to be."""
         return self.n
 
-    def set_world_size(self, size: int) -> None:
-        """It stays what it is."""
-
     def global_rank(self) -> int:
-        """The first."""
+        """The number of this process: among all, on its machine, and its machine's."""
         return 0
+
+    local_rank = node_rank = global_rank
+
+    def set_world_size(self, size: int) -> None:
+        """Fabric says how many it counts; that is known."""
 
     def set_global_rank(self, rank: int) -> None:
-        """It stays the first."""
-
-    def local_rank(self) -> int:
-        """On the first device."""
-        return 0
-
-    def node_rank(self) -> int:
-        """On the first machine."""
-        return 0
+        """Fabric says which one it counts this as; that is known."""
 
 
 @contextlib.contextmanager

@@ -16,8 +16,8 @@ from ..folder import (
     read_verdict,
 )
 from ..markup import html_sentences, lines, tag
-from ._checkpoint import load
 from ._share import SharedRun, push_to_hub
+from ._trained_encoder import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ import torch
 from ..data import Resident, Source
 from ..encoders import load_tokenizer
 from ..errors import DataError, SettingError
-from ..methods import Method, options_of
+from ..methods import Method, keeps_every_sample
 from ..negatives import check_room
 from ..words import count
 from ._clients import Clients, Rounds
@@ -47,14 +47,12 @@ def check_kind(settings: Train, method: Method, source: Source, started: bool) -
             )
 
 
-def describe_captions(settings: Train, method: Method) -> dict[str, Any]:
-    """Whether images are read with their captions, and from where."""
-    asked = method.encoder == "two" or settings.captions is not None
-    return {
-        "captions": (settings.captions or True) if asked else False,
-        "image_column": settings.image_column,
-        "text_column": settings.text_column,
-    }
+def choose_loading(settings: Train, method: Method) -> dict[str, Any]:
+    """What ``load`` is told of every part of the data, the held-out one too."""
+    names = ("image_column", "text_column", "data_root", "labels", "hold_out", "target")
+    captions = method.encoder == "two" or settings.captions is not None
+    how = {name: getattr(settings, name) for name in names}
+    return how | {"captions": captions and (settings.captions or True)}
 
 
 def note_unused_captions(settings: Train, source: Source) -> Iterator[str]:
@@ -187,7 +185,7 @@ def check_memories(
     size = options.get("size", method.source_settings.get("size", 0))
     if isinstance(size, int | float):  # else the queue itself says what is wrong
         check_room("queue", size, method.width, device)
-    if "bank_momentum" in options_of(method):  # one row per sample
+    if keeps_every_sample(method):
         check_room("memory bank", n_samples, method.width, device)
 
 

@@ -11,7 +11,7 @@ from ..encoders import Encoder, build_encoder, standardize, stem_of
 from ..errors import SettingError
 from ..evaluation import spread_rows
 from ..methods import Learner
-from ._checkpoint import load
+from ._trained_encoder import load
 
 MOST_VALUES = 1 << 28  # of samples that stand for the colors of all
 IMAGENET_MEAN, IMAGENET_STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]

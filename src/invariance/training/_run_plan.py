@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..data import Image, Source, Text, find_place, load, name_data
-from ..encoders import Encoder, Head
+from ..encoders import Encoder, Head, Towers
 from ..errors import DataError
-from ..evaluation import is_scored_without_labels
+from ..evaluation import OtherSide, is_scored_without_labels
 from ..methods import METHODS, Learner, Method
 from ..views import PGD, ViewSet
 from ..words import count
@@ -21,8 +21,8 @@ from ._ess_controller import EssController
 from ._exchange import describe_federation
 from ._order import Epochs
 from ._run_data import (
+    choose_loading,
     count_classes,
-    describe_captions,
     describe_few_steps,
     describe_parts,
     describe_simplex,
@@ -59,10 +59,8 @@ class Plan:
     """Whether the encoder was given as an object."""
     other_views: ViewSet | None = None
     """Of a pair's second side; None where only the first is learned from."""
-    other_untrained: Encoder | None = None
-    """The second side's encoder, where there are two."""
-    untrained_heads: tuple[Head, Head] | None = None
-    """Both heads before training, where there are two encoders."""
+    untrained_towers: Towers | None = None
+    """Both encoders and their heads before training, where there are two."""
     attack: PGD | None = None
     """How views are attacked before a step; None where they are not."""
 
@@ -73,7 +71,7 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """Of the run."""
+        """What the run is called."""
         return self.settings.name or f"{self.data_name}-{self.method_name}"
 
     @property
@@ -89,12 +87,12 @@ class Plan:
 
     @property
     def seeds(self) -> tuple[int, int]:
-        """Of each side's views, which have nothing to do with each other."""
+        """The seeds of each side's views, so far apart that they share no draws."""
         return self.settings.seed, self.settings.seed + 1_000_003
 
     @property
     def n_views(self) -> int:
-        """Of a sample, or of both sides of a pair, an added one among them."""
+        """Views of a sample, or of both sides of a pair; an added one counts."""
         added = self.settings.views_adversarial == "added"
         return sum(map(len, self.view_sets)) + added
 
@@ -119,6 +117,22 @@ class Plan:
             for views, batch, seed in parts
             for view in views(batch, samples=samples, seed=seed, epoch=epoch)
         ]
+
+    def other_side(
+        self, encoder: Encoder, head: Head | None, towers: Towers | None
+    ) -> OtherSide | None:
+        """How a pair's second side is seen: by the same networks, or by its own.
+
+        Args:
+            encoder: The trained one.
+            head: The trained one; None where rows of heads are not asked for.
+            towers: Both sides' networks, where each has its own.
+        """
+        if self.other_views is None:
+            return None
+        if towers is not None:
+            encoder, head = towers.other, None if head is None else towers.other_head
+        return OtherSide(encoder, head, self.other_views, self.seeds[1])
 
     def about_images(self) -> dict[str, Any]:
         """What a run folder keeps about the samples, to know them again."""
@@ -160,20 +174,11 @@ class Plan:
     def _test_part(self) -> tuple[Source | None, str]:
         if self.source.origin.n_held_out == 0:
             return None, ""
+        kind, other = self.source.kind, self.source.other
+        how = choose_loading(self.settings, self.method)
+        how |= {"other_kind": None if other is None else other.kind}
         try:
-            held_out = load(
-                self.data,
-                split="test",
-                kind=self.source.kind,
-                data_root=self.settings.data_root,
-                labels=self.settings.labels,
-                hold_out=self.settings.hold_out,
-                target=self.settings.target,
-                other_kind=None
-                if self.source.other is None
-                else self.source.other.kind,
-                **describe_captions(self.settings, self.method),
-            )
+            held_out = load(self.data, split="test", kind=kind, **how)
         except DataError as cause:
             return None, str(cause)
         return held_out, ""
@@ -189,12 +194,12 @@ class Plan:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Of a federated run: in a round, on average."""
+        """Steps of an epoch; of a federated run, of a round on average."""
         return self.order.steps_per_epoch
 
     @property
     def n_steps(self) -> int:
-        """In all."""
+        """Steps of the whole run."""
         return self.order.n_steps
 
     @cached_property
@@ -232,8 +237,8 @@ class Plan:
         }
         if isinstance(self.source.kind, Image):
             used["image_size"] = self.source.shape[1]
-        if self.other_untrained is not None:
-            used["other_encoder"] = self.other_untrained.name
+        if self.untrained_towers is not None:
+            used["other_encoder"] = self.untrained_towers.other.name
         if self.attack is not None:
             used["attack.epsilon"] = self.attack.radius
             used["attack.step_size"] = self.attack.length
@@ -256,8 +261,9 @@ class Plan:
         )
         yield from (str(n) for n in self.source.notes if n.kind != "unreadable")
         yield from note_unused_captions(self.settings, self.source)
-        encoders = [self.untrained, self.other_untrained]
-        networks = [f"{e.name}, {e.width} features" for e in encoders if e is not None]
+        towers = self.untrained_towers
+        encoders = [self.untrained, *([] if towers is None else [towers.other])]
+        networks = [f"{e.name}, {e.width} features" for e in encoders]
         yield (
             f"encoder: {' and '.join(networks)}; {self.n_parameters:,} parameters with "
             f"the {'heads' if len(networks) > 1 else 'head'}"
@@ -277,7 +283,7 @@ class Plan:
         if self.method.critic != "dot":
             parts.append(f"{self.method.critic} critic")
         objective = self.learner.objective
-        within = self.method.positives in ("future", "places")
+        within = self.method.within_views
         outside = () if negatives is None and not within else objective.batch_only
         idle = (*objective.idle, *outside)
         parts.append(objective.describe(without=idle))

@@ -196,7 +196,7 @@ class Machine:
 
     @property
     def n_processes(self) -> int:
-        """On all machines."""
+        """Processes on all machines together."""
         return (self.devices or 1) * (self.nodes or 1)
 
 

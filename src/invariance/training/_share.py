@@ -1,4 +1,4 @@
-"""Runs to the hub and encoders from there."""
+"""A finished run to the hub, with a card that says what it is."""
 
 import tempfile
 from dataclasses import dataclass
@@ -7,13 +7,9 @@ from typing import Any
 
 from torch import nn
 
-from ..encoders import Encoder, load_encoder
-from ..errors import SettingError, unknown
-from ..folder import ENCODER, OTHER_ENCODER
-from ..sharing import download, split_name, upload, write_shared
+from ..errors import SettingError
+from ..sharing import split_name, upload, write_shared
 from ._settings import usual_settings
-
-FILES = {"first": ENCODER, "other": OTHER_ENCODER}
 
 
 @dataclass(frozen=True)
@@ -81,29 +77,3 @@ def push_to_hub(
 def list_files(folder: Path) -> dict[str, int]:
     """How many bytes each file has."""
     return {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-
-
-def from_pretrained(
-    name: str,
-    *,
-    network: nn.Module | None = None,
-    side: str = "first",
-    revision: str | None = None,
-    token: str | None = None,
-) -> Encoder:
-    """The encoder that ``push_to_hub`` has shared, ready to use, as ``load`` gives it.
-
-    Only its .safetensors file is downloaded, which holds numbers and text, never code.
-
-    Args:
-        name: As ``user/name``, or ``user/name@revision``.
-        network: A module to fill, when the encoder was somebody's own module.
-        side: "other" is the second encoder of a run that has two.
-        revision: A branch, a tag or a commit.
-        token: Who you are; by default who is logged in.
-    """
-    if side not in FILES:
-        raise SettingError(unknown("side", side, FILES))
-    name, asked = split_name(name)
-    path = download(name, FILES[side], revision=revision or asked, token=token)
-    return load_encoder(path, network=network)

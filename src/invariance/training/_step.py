@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..methods import Step
-from ._adversary import Adversary
+from ._adversary import attack_views
 from ._feed import DeviceFeed, HostFeed
 from ._lightning import Fabric
 from ._run_plan import Plan
@@ -28,11 +28,12 @@ class TakeStep:
         """
         plan, optim = self.plan, self.plan.settings.optim
         progress = self.feed.advance(self.optimizer)
-        attack = Adversary(self.fabric, plan, self.feed)
         for part, batch in enumerate(self.feed.batches(), start=1):
             last = part == optim.accumulate
             with self.fabric.no_backward_sync(self.module, enabled=self.waits(last)):
-                step: Step = self.module(*attack(batch))
+                step: Step = self.module(
+                    *attack_views(self.fabric, plan, self.feed, batch)
+                )
                 self.fabric.backward(step.loss / optim.accumulate)
         if optim.clip_norm is not None and not clip_gradients(
             self.module, optim.clip_norm

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,15 +31,15 @@ from ..methods import Method
 from ..processes import ALONE, join_processes
 from ..views import ViewSet
 from . import _checkpoint
-from ._bf16_on_cpu import advise_on_bf16, refuse_wrong_gradients
-from ._captured import own_stream
+from ._bf16_on_cpu import advise_on_bf16
 from ._dry_run import DryRun, dry_run
-from ._fabric import arithmetic, choose_precision, keep_form, make_fabric, prepare
+from ._fabric import arithmetic, choose_precision, make_fabric
 from ._finish import Trained, finish, help_score
 from ._lightning import Fabric
 from ._loop import Loop, Stopped
 from ._make_plan import make_plan
-from ._out_of_memory import explain_overflow, refuse_overflow
+from ._out_of_memory import refuse_overflow
+from ._prepared import keep_form, prepare
 from ._resume import settings_to_resume
 from ._run import Run
 from ._run_plan import Plan
@@ -135,6 +136,9 @@ def train(
             )
         fabric = make_fabric(machine)
         peers = held.enter_context(launch(fabric, say))
+        if not fabric.is_global_zero:  # one process speaks for all
+            nowhere = held.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+            watch = Watch(quiet=True, out=nowhere)
         with refuse_overflow():
             plan = make_plan(
                 settings, processes=fabric.world_size, device=fabric.device, **objects
@@ -161,80 +165,50 @@ def execute(
     functions: Sequence[EachEpoch] = (),
 ) -> Run:
     """Run a plan in a new folder, or go on in an old one."""
-    settings, first = plan.settings, fabric.is_global_zero
-    device, state = fabric.device, None
+    first, state = fabric.is_global_zero, None
     if resumes:
         tell = functools.partial(watch.say, important=True)
-        say = tell if first else (lambda _: None)
-        state = _checkpoint.find_state(folder, plan.source, say)
+        state = _checkpoint.find_state(folder, plan.source, tell)
     if first:
         watch.log = folder / LOG
-        if not resumes:
-            write_whole(folder / CONFIG, to_yaml(settings).encode())
-        # a run that was killed between the two files has none yet
-        if not resumes or not (folder / ENVIRONMENT).exists():
-            given = {} if isinstance(plan.data, str) else {"data": "from Python"}
-            environment = describe_environment(str(device), gpu=name_gpu(device))
-            environment |= plan.outcome() | given
-            precision = choose_precision(settings.machine, device.type)
-            environment["used"]["machine.precision"] = precision
-            write_json(folder / ENVIRONMENT, environment)
-        remember_images(folder, plan.about_images())
-        for fact in plan.facts():
-            watch.say(fact)
-        for warning in plan.warnings():
-            watch.say(warning, important=True)
-    module = prepare(fabric, plan)
-    if first:
-        for fact in module.facts():
-            watch.say(fact)
-        for fact in () if resumes else advise_on_bf16(fabric, plan):
-            watch.say(fact)
-    writer = RunWriter(plan, module, folder, functions, state)
+        write_beginning(fabric, plan, folder, resumes)
+    for fact in plan.facts():
+        watch.say(fact)
+    for warning in plan.warnings():
+        watch.say(warning, important=True)
+    prepared = prepare(fabric, plan)
+    for fact in prepared.facts():
+        watch.say(fact)
+    for fact in () if resumes else advise_on_bf16(fabric, plan):
+        watch.say(fact)
+    writer = RunWriter(prepared, folder, functions, watch, state)
     done = writer.done
-    if first and resumes:
+    if resumes:
         who = "" if fabric.world_size == 1 else f" with {fabric.world_size} processes"
         watch.say(f"resuming {folder} after step {done} of {plan.n_steps}{who}")
-    if first:
-        watch.word = plan.source.kind.word
-        watch.begin(plan.n_steps, done)
+    watch.word = plan.source.kind.word
+    watch.begin(plan.n_steps, done)
     try:
-        with (
-            catch_signals() as stop_asked,
-            explain_overflow(fabric, plan, module.wrapped),
-            refuse_wrong_gradients(fabric, plan),
-            own_stream(device),
-        ):
-            done = Loop(
-                fabric=fabric,
-                plan=plan,
-                module=module.wrapped,
-                feed=module.feed,
-                step=module.take_step(plan, watch.say),
-                watch=watch,
-                writer=writer,
-                stop_asked=stop_asked,
-            ).run(done)
+        with catch_signals() as stop_asked, prepared.stepping():
+            step = prepared.make_step(watch.say)
+            done = Loop(prepared, step, writer, stop_asked).run(done)
     except Stopped as stop:
         watch.end()
-        if first:
-            watch.say(str(stop), important=True)
+        watch.say(str(stop), important=True)
         raise
     finally:
         watch.end()
         writer.close()
-    encoder = module.encoder(plan)
-    other = None if plan.other_untrained is None else module.encoder(plan, "other")
-    heads = module.heads(plan)
-    head = None if module.sharded else getattr(plan.learner, "head", None)
+    towers = prepared.towers()
+    encoder = prepared.encoder() if towers is None else towers.encoder
+    head = None if prepared.sharded else plan.learner.head
     evaluation = None
     processes = join_processes() if fabric.world_size > 1 else ALONE
     best = writer.monitor
-    trained = Trained(
-        plan, done, encoder, other, head, heads, best, folder, device, processes
-    )
+    where = folder, fabric.device, processes
+    trained = Trained(plan, done, encoder, head, towers, best, *where)
     try:
-        with handle_signals(interrupt), module.uncompiled():
+        with handle_signals(interrupt), prepared.uncompiled():
             if first:
                 evaluation = finish(trained, watch)
             else:
@@ -244,11 +218,26 @@ def execute(
             "Stopped while scoring; the training is complete and saved. Score it "
             f"with: {resume_command(folder)}"
         )
-        if first:
-            watch.say(words, important=True)
+        watch.say(words, important=True)
         raise Stopped(words) from None
     fabric.barrier()
     return Run(folder, evaluation)
+
+
+def write_beginning(fabric: Fabric, plan: Plan, folder: Path, resumes: bool) -> None:
+    """Write what a run folder begins with; when resumed, what is not there yet."""
+    device = fabric.device
+    if not resumes:
+        write_whole(folder / CONFIG, to_yaml(plan.settings).encode())
+    # a run that was killed between the two files has none yet
+    if not resumes or not (folder / ENVIRONMENT).exists():
+        given = {} if isinstance(plan.data, str) else {"data": "from Python"}
+        environment = describe_environment(str(device), gpu=name_gpu(device))
+        environment |= plan.outcome() | given
+        precision = choose_precision(plan.settings.machine, device.type)
+        environment["used"]["machine.precision"] = precision
+        write_json(folder / ENVIRONMENT, environment)
+    remember_images(folder, plan.about_images())
 
 
 def check_objects(

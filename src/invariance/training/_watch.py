@@ -69,7 +69,6 @@ class Watch:
         self.log: Path | None = None
         self.columns: list[Column] = []  # of the table, once it has begun
         self.readings: list[Mapping[str, Any]] = []  # since the last row
-        self.silent = False
         self.word = "image"  # what a sample is called
 
     def begin(self, n_steps: int, done: int) -> None:
@@ -122,7 +121,7 @@ class Watch:
         self._table(make_row(self.columns, values))
 
     def end(self) -> None:
-        """No more live line."""
+        """Take the live line away."""
         if self.progress is not None:
             self.progress.__exit__(None, None, None)
             self.progress = None
@@ -149,8 +148,6 @@ class Watch:
             self._line(text)
 
     def _line(self, text: str) -> None:
-        if self.silent:
-            return
         if self.progress is not None and not self.progress.quiet:
             self.progress.say(text)  # above the live line
         else:
