@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from ..data import Image, Kind
@@ -51,30 +51,3 @@ class InMemory:
 def as_images(images: Images | Tensor) -> Images:
     """A tensor wrapped; anything else as it is."""
     return InMemory(images) if isinstance(images, Tensor) else images
-
-
-def draw_batches(
-    images: Images,
-    rows: Int[Tensor, " n"],
-    *,
-    size: int,
-    epochs: int,
-    seed: int,
-    augment: Augment | None,
-    device: torch.device | str,
-) -> Iterator[tuple[Int[Tensor, " k"], Shaped[Tensor, "k ..."]]]:
-    """Numbers and prepared samples of batches to train on, each epoch in a new order.
-
-    Rows that do not fill a batch are left for the next epoch.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    for epoch in range(epochs):
-        order = rows[torch.randperm(len(rows), generator=generator)]
-        parts = order[: len(rows) // size * size].split(size)
-        for part, batch in zip(
-            parts, images.batches(parts, device=device), strict=True
-        ):
-            if augment is None:
-                yield part, images.kind.prepare(batch)
-            else:
-                yield part, augment(batch, part, epoch)
