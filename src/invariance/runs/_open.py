@@ -42,6 +42,7 @@ from ..folder import (
     require_run,
 )
 from ..methods import METHODS, Learner
+from ..objectives import Objective
 from ..randomness import keep_random_states, seed_all
 from ..training import (
     BATCH,
@@ -53,6 +54,7 @@ from ..training import (
     make_views,
     newest_checkpoint,
     start_weights_from,
+    temperature_of,
 )
 from ..views import ViewSet
 from ._inputs import find_columns, find_own_columns
@@ -323,6 +325,21 @@ class Rebuilt:
     why: str = ""
     other: OtherSide | None = None
     """The second side of pairs, where it was learned from, too."""
+
+    @property
+    def objective(self) -> Objective | None:
+        """What was trained with, where it compares by cosines."""
+        return None if self.learner is None else self.learner.cosine_objective
+
+    @property
+    def temperature(self) -> float:
+        """That of the objective, or a common one."""
+        return temperature_of(self.objective)
+
+    @property
+    def negatives(self) -> str:
+        """Which rows the objective takes as negatives, or the usual ones."""
+        return getattr(self.objective, "negatives", None) or "cross"
 
 
 def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Rebuilt:
