@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro import conf
 
-from ..words import count
+from ..words import align, count
 from ._estimate_figure import draw
 
 if TYPE_CHECKING:
@@ -251,17 +251,8 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
         )
         for e, seconds in results
     ]
-    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
-    print()
-    for row in [HEAD, *rows]:
-        cells = [
-            cell.ljust(width)
-            if title in ("estimator", "lower bound")
-            else cell.rjust(width)
-            for cell, width, title in zip(row, widths, HEAD, strict=True)
-        ]
-        print("  ".join(cells).rstrip())
-    print()
+    words = [HEAD.index(title) for title in ("estimator", "lower bound")]
+    print("", *align([HEAD, *rows], words), "", sep="\n")
     first = results[0][0]
     print(first.sentence)
     if first.reason and first.reason not in first.sentence:
