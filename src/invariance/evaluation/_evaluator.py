@@ -17,13 +17,13 @@ from torch import nn
 
 from ..devices import leaves_cores_idle, run_beside
 from ..errors import SettingError
-from ..folder import CHANCE, METRIC_NAMES, PROTOCOL_NAMES, TRAINED, Row
+from ..folder import CHANCE, METRIC_NAMES, NOT_SHARES, PROTOCOL_NAMES, TRAINED, Row
 from ..markup import html_sentences
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
 from ._predictions import judge
 from ._protocols import PROTOCOLS, Protocol, ProtocolPlan, plan_protocols
-from ._score import NUMBERS, Score
+from ._score import Score
 from ._table import render_scores, show_scores
 from ._task import Subject, Task
 
@@ -283,7 +283,7 @@ def _with_limit(score: Score, task: Task) -> Score:
 
 def _in_short(score: Score) -> str:
     """A line for those who wait."""
-    percent = "" if score.metric in NUMBERS else " %"
+    percent = "" if score.metric in NOT_SHARES else " %"
     details = [METRIC_NAMES.get(score.metric, score.metric)]
     if "n_labels" in score.settings:
         details.append(f"{score.settings['n_labels']:,} labels")

@@ -8,7 +8,8 @@ Runs of several settings are not averaged: each setting is a line below the meas
 from collections.abc import Iterable, Sequence
 
 from ..words import count
-from ._scores import Cell, Line, Row, Scores, split_by_data, tabulate
+from ._scores import Row, split_by_data
+from ._tabulate import Cell, Line, Scores, tabulate
 
 FEW = 10  # test images, under which a score says next to nothing
 

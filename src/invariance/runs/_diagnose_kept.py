@@ -7,7 +7,6 @@ that of a pool a hundred times as large; and what classifiers make of the featur
 """
 
 import contextlib
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from ..evaluation import (
     make_task,
     plan_protocols,
 )
-from ..folder import KEPT_READINGS, TRAINED, Row, list_kept, write_whole
+from ..folder import KEPT_READINGS, TRAINED, Row, list_kept, write_lines
 from ..progress import tell
 from ..training import Run, load, read_kept
 from ._diagnose import DIAGNOSED
@@ -112,9 +111,8 @@ def diagnose_kept(
             row |= read_scores(task, encoder.to(place), plan)
         rows.append(row)
     if keep:
-        text = "".join(json.dumps(row) + "\n" for row in rows)
         advice = f"The readings of {opened.folder} were not saved."
-        write_whole(opened.folder / KEPT_READINGS, text.encode(), advice=advice)
+        write_lines(opened.folder / KEPT_READINGS, rows, advice=advice)
     return rows
 
 
