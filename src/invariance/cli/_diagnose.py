@@ -1,7 +1,6 @@
 """``invariance diagnose``: what a run's embeddings are like, in numbers and words."""
 
 import json
-import os
 import shlex
 import shutil
 from dataclasses import dataclass
@@ -35,7 +34,6 @@ class Diagnose:
 
     def run(self) -> int:
         """Read, print, and say where the readings are."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..folder import require_run
         from ..progress import tell_loading
 

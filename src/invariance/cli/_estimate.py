@@ -1,7 +1,6 @@
 """``invariance estimate``: how much two variables share, by several estimators."""
 
 import json
-import os
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -74,7 +73,6 @@ class EstimateCommand:
 
     def run(self) -> int:
         """Estimate, print the table, draw the figure."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from ..errors import DataError
         from ..estimators import locate_variable
         from ..progress import tell_loading

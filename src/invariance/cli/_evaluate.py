@@ -1,7 +1,6 @@
 """``invariance evaluate``: how good runs are, beside their baselines."""
 
 import json
-import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +98,6 @@ class Evaluate(ProtocolSettings):
 
     def run(self) -> int:
         """Score, print, and say where the scores are."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..errors import DataError
         from ..progress import tell_loading
 

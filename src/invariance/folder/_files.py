@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, InvarianceError, TrainingError, near_path
+from ..errors import (
+    DataError,
+    InvarianceError,
+    SettingError,
+    TrainingError,
+    near_path,
+)
 
 CONFIG = "config.yaml"
 ENVIRONMENT = "env.json"
@@ -114,6 +120,23 @@ def resume_command(folder: Path) -> str:
     "invariance train --resume 'runs/my photos'"
     """
     return f"invariance train --resume {shlex.quote(str(folder))}"
+
+
+def require_place(path: Path) -> None:
+    """Raise a sentence unless a file can be there."""
+    if not path.parent.is_dir():
+        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    if path.is_dir():
+        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+
+
+def refuse_file(path: Path, *, overwrite: bool) -> None:
+    """Raise a sentence if a file is there that nobody said may go."""
+    if path.exists() and not overwrite:
+        raise DataError(
+            f"{str(path)!r} exists already: choose another name, or use --overwrite "
+            "(overwrite=True) to replace it."
+        )
 
 
 def write_whole(
