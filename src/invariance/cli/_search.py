@@ -67,6 +67,7 @@ class Search:
             batch_size=self.batch_size,
             limit=self.limit,
             workers=self.workers,
+            max_bad_fraction=self.max_bad_fraction,
         )
         tell_loading(quiet=self.quiet or self.json)
         from ..runs import search
