@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Shaped
 from torch import Tensor
 
-from ..data import Image, Kind
+from ..data import Kind, Resident
 
 Augment = Callable[[Tensor, Tensor, int], Tensor]
 """(images, their numbers, epoch) to images in [0, 1]; the numbers key the draws."""
@@ -31,23 +30,6 @@ class Images(Protocol):
         ...
 
 
-class InMemory:
-    """One tensor of images, bytes or in [0, 1]."""
-
-    def __init__(self, images: Shaped[Tensor, "n ..."]) -> None:
-        self.images, self.kind = images, Image(images.shape[1:])
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def batches(
-        self, index_batches: Iterable[Tensor], *, device: torch.device | str = "cpu"
-    ) -> Iterator[Tensor]:
-        """The rows asked for."""
-        for index in index_batches:
-            yield self.images[index.to(self.images.device)].to(device)
-
-
 def as_images(images: Images | Tensor) -> Images:
-    """A tensor wrapped; anything else as it is."""
-    return InMemory(images) if isinstance(images, Tensor) else images
+    """A tensor of images, bytes or in [0, 1], as a source; anything else as it is."""
+    return Resident(images) if isinstance(images, Tensor) else images
