@@ -14,7 +14,6 @@ from typing import Any
 
 from torch import nn
 
-from ..data import Source
 from ..devices import choose_device
 from ..diagnostics import diagnosis, information_by_pool, sharpest_temperature
 from ..errors import DataError
@@ -30,7 +29,8 @@ from ..folder import KEPT_READINGS, TRAINED, Row, list_kept, write_lines
 from ..progress import tell
 from ..training import Run, load, read_kept
 from ._diagnose import DIAGNOSED
-from ._open import OpenRun, load_part, open_run
+from ._open import open_run
+from ._open_data import RunData
 from ._pool import Pool, Rows, open_pool
 
 PROTOCOLS = ("knn", "linear")
@@ -92,7 +92,7 @@ def diagnose_kept(
         opened, data, place, batch_size=batch_size, n=pool, data_root=data_root
     )
     scored = protocols is None or plan is not None
-    task = find_task(opened, data, place, data_root) if scored else None
+    task = find_task(RunData(opened, data, place, data_root)) if scored else None
     if task is not None and plan is None:
         plan = choose_usual(task)
     rows: list[Row] = []
@@ -116,17 +116,11 @@ def diagnose_kept(
     return rows
 
 
-def find_task(
-    run: OpenRun, data: Any, device: Any, data_root: str | None
-) -> Task | None:
+def find_task(data: RunData) -> Task | None:
     """What to score on; None without labels or without samples that were held out."""
-    where: dict[str, Any] = {"is_own": run.is_own(data, data_root), "device": device}
     try:
-        parts: list[Source] = [
-            load_part(run, data, split, data_root=data_root, **where)[0]
-            for split in ("train", "test")
-        ]
-        return make_task(*parts, limit=LIMIT, device=device)
+        train, test = (data.load(split)[0] for split in ("train", "test"))
+        return make_task(train, test, limit=LIMIT, device=data.device)
     except DataError:
         return None
 

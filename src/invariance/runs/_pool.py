@@ -16,7 +16,8 @@ from ..encoders import Encoder
 from ..errors import DataError
 from ..evaluation import encode_views, list_partnered
 from ..plain_numbers import check_least
-from ._open import OpenRun, Rebuilt, load_part, rebuild_learner
+from ._open import OpenRun, Rebuilt, rebuild_learner
+from ._open_data import RunData
 
 FACTOR = 100  # batches of a pool
 MOST_BYTES = 1 << 30  # of h of two views, in float32, the largest thing held
@@ -140,7 +141,7 @@ def open_pool(
     size = run.batch_size if batch_size is None else batch_size
     asked, most = FACTOR * size, MOST_BYTES // (8 * run.encoder.width)
     n_pool = min(asked, most) if n is None else n
-    sources, notes = load_pool(run, data, n_pool, device, data_root)
+    sources, notes = load_pool(RunData(run, data, device, data_root), n_pool)
     if n is None and most < asked:
         word = sources[0].kind.word
         notes = (*notes, f"The pool is cut to {n_pool:,} {word}s to stay below 1 GiB.")
@@ -148,29 +149,25 @@ def open_pool(
     return Pool(run, parts, sources, n_pool, size, device, notes)
 
 
-def load_pool(
-    run: OpenRun, data: Any, n_pool: int, device: Any, data_root: str | None
-) -> tuple[list[Source], tuple[str, ...]]:
+def load_pool(data: RunData, n_pool: int) -> tuple[list[Source], tuple[str, ...]]:
     """Held-out images first; training images after them if those are too few."""
-    drawn = data == "shapes" if isinstance(data, str) else run.settings.data == "shapes"
-    fresh = n_pool if drawn and (data is None or isinstance(data, str)) else None
-    is_own = run.is_own(data, data_root)
-    where: dict[str, Any] = {"is_own": is_own, "device": device, "data_root": data_root}
+    name = data.run.settings.data if data.data is None else data.data
+    drawn = isinstance(name, str) and name == "shapes"  # as many as anybody wants
     sources: list[Source] = []
     notes: tuple[str, ...] = ()
-    if not (is_own and run.held_out_nothing):
+    if not (data.is_own and data.run.held_out_nothing):
         try:
-            test, notes = load_part(run, data, "test", n=fresh, **where)
+            test, notes = data.load("test", n=n_pool if drawn else None)
         except DataError:
-            if is_own:
+            if data.is_own:
                 raise
-            test, notes = load_part(run, data, "all", **where)  # none was trained on
+            test, notes = data.load("all")  # none was trained on
             return [check_enough(test)], notes
         sources = [test]
     n_held_out = sum(map(len, sources))
     if n_held_out >= n_pool:
         return sources, notes
-    train, more = load_part(run, data, "train", **where)
+    train, more = data.load("train")
     n, asked = n_held_out + len(train), min(n_pool, n_held_out + len(train))
     check_enough(train, n_held_out)
     word = train.kind.word
