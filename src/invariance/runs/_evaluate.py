@@ -124,7 +124,8 @@ def evaluate(
 
         common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
         which = run.data if data is None else id(data)
-        key = which, train.shape, len(train), len(test)
+        mark = train.origin.fingerprint  # which also says what the labels are
+        key = which, mark, train.shape, len(train), len(test)
         if key not in pixels:
             pixels[key] = evaluate_encoders(task, {train.kind.baseline: None}, **common)
         encoders, epochs, why, towers = _encoders(run, place)
