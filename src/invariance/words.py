@@ -1,6 +1,6 @@
-"""Counts, lists and lengths of time as a person would say them."""
+"""Counts, lists, lengths of time and tables, as a person would write them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 
 def count(n: int, one: str, many: str = "") -> str:
@@ -43,3 +43,23 @@ def show_duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def align(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """A table as lines: words begin at the left of their column, numbers end right.
+
+    Args:
+        rows: Cells, in every row one per column.
+        left: The columns that hold words.
+
+    >>> align([["run", "kNN"], ["a", "9.5"], ["bcd", ""]])
+    ['run  kNN', 'a    9.5', 'bcd']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if k in left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -35,7 +35,7 @@ def test_other_samples_have_sheets_too():
     ("words", "sentence"),
     [
         (["-o", "sheet.gif"], "--out must end in .png or .jpg: got 'sheet.gif'."),
-        (["-o", "no/sheet.png"], "There is no folder to write 'no/sheet.png' into."),
+        (["-o", "no/sheet.png"], "There is no folder 'no' to write into."),
         (["--samples", "0"], "samples is a whole number, 1 or more: got 0."),
         (["--drop", "crp"], "Unknown operation 'crp'. Did you mean 'crop'?"),
     ],

@@ -51,3 +51,12 @@ def test_broken_lines_are_passed_over(tmp_path):
     good = json.dumps(row(0.1))
     path.write_text(f'{good}\n[1]\n\n{{"features": "x", "val')
     assert read_rows(path) == [row(0.1)]
+
+
+def test_only_a_line_feed_ends_a_row(tmp_path):
+    """Names may hold other signs at which Python ends a line, such as U+2028."""
+    strange = "a\u2028b\x85c\x0bd"
+    keep_rows(tmp_path, [row(0.5, data=strange)])
+    keep_rows(tmp_path, [row(0.7, data="shapes")])
+    names = [one["data"] for one in read_rows(tmp_path / "evaluation.jsonl")]
+    assert names == [strange, "shapes"]

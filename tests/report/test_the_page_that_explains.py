@@ -60,7 +60,7 @@ CHARTS = {
 }
 TITLES = {*words("Column", 1), "per s"}
 KEPT = {"batch_nats", "pool_nats", *table("NAMES", "runs/_diagnose_kept.py")}
-METRICS = table("METRIC_NAMES", "folder/_scores.py")
+METRICS = table("METRIC_NAMES", "folder/_tabulate.py")
 SCORES = {*PROTOCOL_NAMES.values(), *METRICS.values()} - {""}
 
 

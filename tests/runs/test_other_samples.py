@@ -223,3 +223,24 @@ def test_pairs_are_read_again_by_the_columns_of_the_run(tmp_path):
     Image.new("RGB", (9, 9)).save(tmp_path / "two.png")
     with pytest.raises(DataError, match="has images, but sentences are expected"):
         inv.evaluate(folder, data=tmp_path)
+
+
+def test_runs_with_other_targets_have_baselines_of_their_own(tmp_path):
+    """Both have as many rows to fit with and to test; only the labels differ."""
+    dice = np.random.default_rng(0)
+    rows = dice.normal(size=(96, 3))
+    labels = np.where(rows[:, 0] > 0, "p", "q"), dice.choice(["u", "v"], 96)
+    cells = zip(*rows.T.round(3).astype(str), *labels, strict=True)
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(map(",".join, [tuple("xyzab"), *cells])) + "\n")
+    small = {"method": "scarf", "epochs": 1, "evaluate": False}
+    runs = [
+        inv.train(settings(tmp_path, data=str(path), target=target, **small))
+        for target in "ab"
+    ]
+    both = inv.evaluate(runs, protocols="knn").rows
+    asked = [row for row in both if row["features"] == "raw columns"]
+    assert asked[0]["n_test"] == asked[1]["n_test"]
+    for row, run in zip(asked, runs, strict=True):
+        alone = inv.evaluate(run, protocols="knn").values("knn", "raw columns")
+        assert [row["value"]] == alone

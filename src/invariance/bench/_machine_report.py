@@ -15,6 +15,7 @@ from typing import Any
 from ..devices import choose_device, name_gpu, usable_cores
 from ..errors import DataError
 from ..folder import describe_environment, write_json
+from ..words import align
 from ._ceilings import Ceilings, measure_ceilings
 from ._timed_work import (
     LIMITS,
@@ -77,10 +78,7 @@ class MachineReport:
         table = [title, *(self._row(work, reference) for work in self.work)]
         if reference is None:
             table = [row[:2] + row[4:] for row in table]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for name, *cells in table:
-            padded = (f"{c:>{w}}" for c, w in zip(cells, widths[1:], strict=True))
-            yield "  ".join([f"{name:<{widths[0]}}", *padded]).rstrip()
+        yield from align(table)
         yield ""
         if reference is not None:
             yield "ratio: how many times as fast as the reference this machine is."

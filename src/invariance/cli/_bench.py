@@ -1,7 +1,6 @@
 """``invariance bench``: what this machine does, beside the reference machine."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,8 +25,8 @@ class Bench:
 
     def run(self) -> int:
         """Measure, print, and write where asked."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..errors import SettingError
+        from ..folder import require_place
         from ..progress import tell, tell_loading
 
         if self.quick and self.write is not None:
@@ -35,10 +34,8 @@ class Bench:
                 "Quick figures are too rough to write down: leave out --quick or "
                 "--write."
             )
-        if self.write is not None and not Path(self.write).absolute().parent.is_dir():
-            raise SettingError(
-                f"There is no folder to write {self.write!r} into: name another file."
-            )
+        if self.write is not None:
+            require_place(Path(self.write))
         tell_loading(quiet=self.json)
         from ..bench import measure_machine, read_reference, write_reference
 

@@ -1,12 +1,11 @@
 """``invariance diagnose``: what a run's embeddings are like, in numbers and words."""
 
 import json
-import os
 import shlex
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from tyro import conf
 
@@ -35,54 +34,48 @@ class Diagnose:
 
     def run(self) -> int:
         """Read, print, and say where the readings are."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..folder import require_run
         from ..progress import tell_loading
 
         require_run(Path(self.folder).expanduser())
         tell_loading(quiet=self.json)
-        if self.kept:
-            return self.read_kept()
+        how: dict[str, Any] = {
+            "data": self.data,
+            "batch_size": self.batch_size,
+            "pool": self.pool,
+            "data_root": self.data_root,
+            "device": self.device,
+            "quiet": self.json,
+        }
+        show = self.show_kept if self.kept else self.show_readings
+        file = show(how)
+        if not self.json:
+            print(f"readings: {self.folder}/{file}")
+            print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
+        return 0
+
+    def show_readings(self, how: dict[str, Any]) -> str:
+        """Read the run as it ended; returns the name of the file of the readings."""
+        from ..folder import DIAGNOSTICS
         from ..runs import diagnose, keep_readings, render_diagnosis
 
-        diagnosis = diagnose(
-            self.folder,
-            data=self.data,
-            batch_size=self.batch_size,
-            pool=self.pool,
-            data_root=self.data_root,
-            device=self.device,
-            keep=False,  # after they are shown, so that a full disk takes nothing
-            quiet=self.json,
-        )
+        # kept after they are shown, so that a full disk takes nothing
+        diagnosis = diagnose(self.folder, keep=False, **how)
         if self.json:
-            print(json.dumps(diagnosis.as_dict(), ensure_ascii=False), flush=True)
-            keep_readings(self.folder, diagnosis)
-            return 0
-        width = min(shutil.get_terminal_size().columns, 120)
-        print(*render_diagnosis(diagnosis, width), sep="\n", flush=True)
+            lines = [json.dumps(diagnosis.as_dict(), ensure_ascii=False)]
+        else:
+            width = min(shutil.get_terminal_size().columns, 120)
+            lines = render_diagnosis(diagnosis, width)
+        print(*lines, sep="\n", flush=True)
         keep_readings(self.folder, diagnosis)
-        print(f"readings: {self.folder}/diagnostics.json")
-        print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
-        return 0
+        return DIAGNOSTICS
 
-    def read_kept(self) -> int:
-        """Read the kept epochs, print a row of each, and say where they are."""
+    def show_kept(self, how: dict[str, Any]) -> str:
+        """Read the kept epochs, a row of each; returns the name of their file."""
+        from ..folder import KEPT_READINGS
         from ..runs import diagnose_kept, render_kept
 
-        rows = diagnose_kept(
-            self.folder,
-            data=self.data,
-            batch_size=self.batch_size,
-            pool=self.pool,
-            data_root=self.data_root,
-            device=self.device,
-            quiet=self.json,
-        )
-        if self.json:
-            print(*map(json.dumps, rows), sep="\n", flush=True)
-            return 0
-        print(*render_kept(rows), sep="\n", flush=True)
-        print(f"readings: {self.folder}/kept.jsonl")
-        print(f"see them: {shlex.join(['invariance', 'report', self.folder])}")
-        return 0
+        rows = diagnose_kept(self.folder, **how)
+        lines = [*map(json.dumps, rows)] if self.json else render_kept(rows)
+        print(*lines, sep="\n", flush=True)
+        return KEPT_READINGS

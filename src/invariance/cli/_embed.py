@@ -1,6 +1,5 @@
 """``invariance embed``: features of every image, in a file."""
 
-import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -99,7 +98,6 @@ class Embed:
 
     def run(self) -> int:
         """Embed, then say where the file is and what came of it."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from ..progress import tell_loading
 
         self.check()

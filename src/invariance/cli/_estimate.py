@@ -1,7 +1,6 @@
 """``invariance estimate``: how much two variables share, by several estimators."""
 
 import json
-import os
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro import conf
 
-from ..words import count
+from ..words import align, count
 from ._estimate_figure import draw
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ class EstimateCommand:
 
     def run(self) -> int:
         """Estimate, print the table, draw the figure."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         from ..errors import DataError
         from ..estimators import locate_variable
         from ..progress import tell_loading
@@ -251,17 +249,8 @@ def show(results: "list[tuple[Estimate, float]]", refused: dict[str, str]) -> No
         )
         for e, seconds in results
     ]
-    widths = [max(map(len, column)) for column in zip(HEAD, *rows, strict=True)]
-    print()
-    for row in [HEAD, *rows]:
-        cells = [
-            cell.ljust(width)
-            if title in ("estimator", "lower bound")
-            else cell.rjust(width)
-            for cell, width, title in zip(row, widths, HEAD, strict=True)
-        ]
-        print("  ".join(cells).rstrip())
-    print()
+    words = [HEAD.index(title) for title in ("estimator", "lower bound")]
+    print("", *align([HEAD, *rows], words), "", sep="\n")
     first = results[0][0]
     print(first.sentence)
     if first.reason and first.reason not in first.sentence:

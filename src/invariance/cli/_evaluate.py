@@ -1,14 +1,14 @@
 """``invariance evaluate``: how good runs are, beside their baselines."""
 
 import json
-import os
 import shlex
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from tyro import conf
 
+from ..evaluation import ProtocolSettings, check_settings
 from ..plain_numbers import check_least
 from ._processes import speaks
 
@@ -33,122 +33,8 @@ Protocol = Literal[
 ]
 
 
-Schedule = Literal["cosine", "linear", "step", "constant"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Knn:
-    """The vote of nearest neighbors (knn, knn_regression)."""
-
-    k: int | None = None
-    """Neighbors that vote. Default: 20."""
-    temperature: float | None = None
-    """How fast a vote fades with its cosine. Default: 0.1."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Linear:
-    """The linear probe (linear, few_labels_linear, ridge)."""
-
-    l2: float | None = None
-    """Strength of its penalty, 0 for none. Default: chosen on training images."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LinearSgd:
-    """The linear layer trained on augmented images (linear_sgd)."""
-
-    epochs: int | None = None
-    """Passes over the training images. Default: 20."""
-    batch_size: int | None = None
-    """Images per step. Default: 256."""
-    lr: float | None = None
-    """Peak learning rate for 256 images, scaled with the batch. Default: 0.3."""
-    momentum: float | None = None
-    """Nesterov momentum. Default: 0.9."""
-    weight_decay: float | None = None
-    """Weight decay of the layer. Default: 0.0."""
-    schedule: Schedule | None = None
-    """How the rate falls; step: to a tenth at 60 and 80 %. Default: cosine."""
-    standardize: bool | None = None
-    """Whether features are standardized first. Default: True."""
-    augment: bool | None = None
-    """Whether it sees crops and flips, or the images as they are. Default: True."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FineTune:
-    """The encoder trained on with labels (fine_tune, few_labels_fine_tune)."""
-
-    epochs: int | None = None
-    """Passes over the training images. Default: 20."""
-    min_steps: int | None = None
-    """Least number of steps, so that a handful of labels is learned too. Default:
-    200."""
-    batch_size: int | None = None
-    """Images per step. Default: 128."""
-    lr: float | None = None
-    """Peak learning rate, not scaled with the batch. Default: 0.001."""
-    weight_decay: float | None = None
-    """Weight decay of all weights. Default: 0.0001."""
-    optimizer: Literal["adamw", "adam", "nadam", "sgd"] | None = None
-    """What moves the weights. Default: adamw."""
-    momentum: float | None = None
-    """Momentum of sgd, or the first beta of the others. Default: 0.9."""
-    schedule: Schedule | None = None
-    """How the rate falls; step: to a tenth at 60 and 80 %. Default: cosine."""
-    augment: bool | None = None
-    """Whether it sees crops and flips, or the images as they are. Default: True."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FewLabels:
-    """A share of the labels (few_labels_linear, few_labels_fine_tune)."""
-
-    shares: tuple[float, ...] | None = None
-    """Shares of the training labels, above 0 and up to 1. Default: 0.01 0.1."""
-    draws: int | None = None
-    """How often each share is drawn. Default: 3."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Attack:
-    """PGD against the linear probe on the frozen encoder (attacked)."""
-
-    epsilon: float | None = None
-    """How far images may be changed, with pixels from 0 to 1. Default: 8/255, or
-    128/255 for l2."""
-    steps: int | None = None
-    """Steps from each start; try more to see whether these are enough. Default: 20."""
-    step_size: float | None = None
-    """Length of a step. Default: a quarter of epsilon."""
-    norm: Literal["linf", "l2"] | None = None
-    """What epsilon bounds: every pixel, or the whole change's length. Default: linf."""
-    restarts: int | None = None
-    """Random starts; an image must stay right from all of them. Default: 1."""
-    images: int | None = None
-    """Most test images to attack, evenly spread. Default: 1000."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepsAhead:
-    """How far ahead an encoder of sequences predicts (steps_ahead)."""
-
-    steps: int | None = None
-    """Patches ahead. Default: half of a window, at most 12."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ZeroShot:
-    """Images named by the nearest caption (zero_shot), of runs on pairs."""
-
-    templates: tuple[str, ...] | None = None
-    """Sentences with {} for the name of a class, whose rows are averaged. Default: 'a
-    {}', '{}', 'a picture of a {}', 'there is a {}'."""
-
-
 @dataclass(frozen=True)
-class Evaluate:
+class Evaluate(ProtocolSettings):
     """Score runs beside raw pixels and the untrained encoder; several give a spread."""
 
     again: ClassVar[str] = (
@@ -181,14 +67,6 @@ class Evaluate:
     preset: str | None = None
     """A protocol as a paper published it; 'invariance list presets' shows them. Flags
     go before its settings."""
-    knn: Knn = field(default_factory=Knn)
-    linear: Linear = field(default_factory=Linear)
-    linear_sgd: LinearSgd = field(default_factory=LinearSgd)
-    fine_tune: FineTune = field(default_factory=FineTune)
-    few_labels: FewLabels = field(default_factory=FewLabels)
-    attack: Attack = field(default_factory=Attack)
-    steps_ahead: StepsAhead = field(default_factory=StepsAhead)
-    zero_shot: ZeroShot = field(default_factory=ZeroShot)
     seeds: int = 1
     """How often to repeat anything that is drawn at random."""
     supervised: bool = False
@@ -204,27 +82,9 @@ class Evaluate:
     json: bool = False
     """Print every score as a line of JSON."""
 
-    def gather_settings(self) -> dict[str, dict[str, Any]]:
-        """The settings of protocols that were given, by group."""
-        groups: dict[str, Any] = {
-            "knn": self.knn,
-            "linear": self.linear,
-            "linear_sgd": self.linear_sgd,
-            "fine_tune": self.fine_tune,
-            "few_labels": self.few_labels,
-            "attack": self.attack,
-            "steps_ahead": self.steps_ahead,
-            "zero_shot": self.zero_shot,
-        }
-        return {
-            group: {k: v for k, v in asdict(values).items() if v is not None}
-            for group, values in groups.items()
-        }
-
     def check(self) -> None:
         """Refuse what cannot work before torch is loaded."""
         from ..data import require_data
-        from ..evaluation import check_settings
         from ..folder import require_run
 
         for folder in self.runs:
@@ -234,11 +94,10 @@ class Evaluate:
         check_least("seeds", self.seeds, 1)
         if self.limit:  # 0 is all
             check_least("limit", self.limit, 2)
-        check_settings(self.gather_settings())
+        check_settings(self.list_given())
 
     def run(self) -> int:
         """Score, print, and say where the scores are."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as in training
         from ..errors import DataError
         from ..progress import tell_loading
 
@@ -250,7 +109,7 @@ class Evaluate:
             self.runs,
             data=self.data,
             protocols=self.protocols,
-            settings=self.gather_settings(),
+            settings=self.list_given(),
             preset=self.preset,
             seeds=self.seeds,
             supervised=self.supervised,

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from tyro import conf
 
 from ..errors import SettingError
-from ..words import count
+from ..words import align, count
 
 
 @dataclass(frozen=True)
@@ -203,18 +203,17 @@ def make_table(columns: list[str], rows: list[dict[str, str]]) -> list[str]:
     >>> make_table(["run", "kNN"], [{"run": "a", "kNN": "9.5"}, {"run": "bcd"}])
     ['run  kNN', 'a    9.5', 'bcd']
     """
-    rows = [{name: name for name in columns}, *rows]
-    widths = {name: max(len(row.get(name, "")) for row in rows) for name in columns}
-    lines = []
-    for row in rows:
-        if "broken" in row:
-            lines.append(f"{row['run']:<{widths['run']}}  {row['broken']}")
-            continue
-        cells = (
-            f"{row.get(n, ''):{'<' if n in WORDS else '>'}{widths[n]}}" for n in columns
-        )
-        lines.append("  ".join(cells).rstrip())
-    return lines
+    words = [k for k, name in enumerate(columns) if name in WORDS]
+    cells = [columns, *([row.get(name, "") for name in columns] for row in rows)]
+    width = max(len(run) for run, *_ in cells)
+    head, *lines = align(cells, words)
+    return [
+        head,
+        *(
+            f"{row['run']:<{width}}  {row['broken']}" if "broken" in row else line
+            for row, line in zip(rows, lines, strict=True)
+        ),
+    ]
 
 
 RUN_COLUMNS = (

@@ -98,6 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if starts_processes(devices):
             command.check()
             return run_processes(given, devices, command.again)
+        # Threads that spin while they wait slow each other down severalfold as soon as
+        # anything else runs on the machine; asleep they cost next to nothing.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         code = train(command) if isinstance(command, Train) else command.run()
         sys.stdout.flush()  # or a full disk would be met when nobody can tell any more
         return code

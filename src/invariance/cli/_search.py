@@ -1,6 +1,5 @@
 """``invariance search``: the images most like a query, an image or a sentence."""
 
-import os
 import shlex
 import sys
 from dataclasses import asdict, dataclass
@@ -57,7 +56,6 @@ class Search:
 
     def run(self) -> int:
         """Search, then print a line for each image found."""
-        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         import json
 
         from ..progress import tell_loading
@@ -69,6 +67,7 @@ class Search:
             batch_size=self.batch_size,
             limit=self.limit,
             workers=self.workers,
+            max_bad_fraction=self.max_bad_fraction,
         )
         tell_loading(quiet=self.quiet or self.json)
         from ..runs import search

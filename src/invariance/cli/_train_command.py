@@ -25,9 +25,6 @@ def train(settings: Train) -> int:
         check_numbers(settings)
         check_names(settings)
     tell_loading(quiet=settings.quiet or settings.json or local_rank() > 0)
-    # Threads that spin while they wait slow each other down severalfold as soon as
-    # anything else runs on the machine; asleep they cost next to nothing.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     keep_freed_memory()
     with read_meanwhile(settings):
         with import_much():

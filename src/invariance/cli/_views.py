@@ -40,13 +40,13 @@ class Views:
     def run(self) -> int:
         """Draw and save."""
         from ..errors import SettingError
+        from ..folder import require_place
         from ..progress import tell_loading
 
         path = Path(self.out)
         if path.suffix.lower() not in (".png", ".jpg", ".jpeg"):
             raise SettingError(f"--out must end in .png or .jpg: got {self.out!r}.")
-        if not path.absolute().parent.is_dir():
-            raise SettingError(f"There is no folder to write {self.out!r} into.")
+        require_place(path)
         tell_loading()
         from ..training import Train, show_views
 

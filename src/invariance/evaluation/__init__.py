@@ -26,7 +26,7 @@ and ``fine_tune`` also take a matrix of 0 and 1, a column per class.
 from typing import TYPE_CHECKING
 
 from ..late_imports import import_late
-from ._groups import GROUPS, check_settings
+from ._groups import GROUPS, ProtocolSettings, check_settings
 
 if TYPE_CHECKING:
     from ._attacked import attack_probe
@@ -86,6 +86,7 @@ __all__ = [
     "OtherSide",
     "Preset",
     "ProtocolPlan",
+    "ProtocolSettings",
     "Score",
     "Task",
     "attack_probe",

@@ -17,13 +17,13 @@ from torch import nn
 
 from ..devices import leaves_cores_idle, run_beside
 from ..errors import SettingError
-from ..folder import CHANCE, METRIC_NAMES, PROTOCOL_NAMES, TRAINED, Row
+from ..folder import CHANCE, METRIC_NAMES, NOT_SHARES, PROTOCOL_NAMES, TRAINED, Row
 from ..markup import html_sentences
 from ._fine_tune import fit_classifier
 from ._labeled import number_classes
 from ._predictions import judge
-from ._protocols import PROTOCOLS, ProtocolPlan, plan_protocols
-from ._score import NUMBERS, Score
+from ._protocols import PROTOCOLS, Protocol, ProtocolPlan, plan_protocols
+from ._score import Score
 from ._table import render_scores, show_scores
 from ._task import Subject, Task
 
@@ -134,7 +134,7 @@ def _score_chance(task: Task, plan: ProtocolPlan) -> list[Row]:
         make_row(part, features=CHANCE, **task.about) | plan.mark(name)
         for name in plan.suit(task)
         if (chance := PROTOCOLS[name].chance) is not None
-        for score in chance(task, plan.settings)
+        for score in chance(task, **plan.settings_of(name))
         for part in score.split()
     ]
 
@@ -226,41 +226,27 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
         (name, seed)
         for name in plan.suit(task)
         if subject.encoder is not None or not PROTOCOLS[name].needs_encoder
-        if subject.towers is not None or not PROTOCOLS[name].paired
+        if subject.towers is not None or PROTOCOLS[name].needs != "towers"
         for seed in range(seeds if PROTOCOLS[name].seeded else 1)
     ]
-    # before any is alone with its protocol
-    if any(PROTOCOLS[name].paired for name, _ in jobs):
-        _ = subject.test_features
-    if any(PROTOCOLS[name].alike for name, _ in jobs):
-        _ = subject.test_features, subject.other_features
-    fitted = [PROTOCOLS[name] for name, _ in jobs if not _fits_nothing(name)]
-    if not all(protocol.needs_encoder for protocol in fitted):
-        _ = subject.both_features
+    for name, _ in jobs:  # before any process is alone with its protocol
+        _encode_together(subject, PROTOCOLS[name])
 
     def score(job: tuple[str, int]) -> list[tuple[str, list[Row]]]:
+        """A line about each score, and its rows."""
         name, seed = job
-        return [
-            (
-                f"{subject.name}: {_in_short(score)}",
-                [
-                    make_row(
-                        part if _fits_nothing(name) else _with_limit(part, task),
-                        features=subject.name,
-                        **task.about,
-                        seed=seed,
-                    )
-                    | plan.mark(name)
-                    for part in score.split()
-                ],
-            )
-            for score in PROTOCOLS[name].run(subject, seed, plan.settings)
-        ]
+        protocol, made = PROTOCOLS[name], []
+        for whole in protocol.run(subject, seed, **plan.settings_of(name)):
+            about = {"features": subject.name, **task.about, "seed": seed}
+            limited = whole if protocol.fits_nothing else _with_limit(whole, task)
+            rows = [make_row(s, **about) | plan.mark(name) for s in limited.split()]
+            made.append((f"{subject.name}: {_in_short(whole)}", rows))
+        return made
 
-    def tell(scores: list[tuple[str, list[Row]]]) -> list[Row]:
-        for line, _ in scores:
+    def tell(made: list[tuple[str, list[Row]]]) -> list[Row]:
+        for line, _ in made:
             say(line)
-        return [row for _, rows in scores for row in rows]
+        return [row for _, rows in made for row in rows]
 
     idle = task.processes.count == 1 and leaves_cores_idle(task.device)
     begun = {
@@ -279,9 +265,14 @@ def _score_subject(subject: Subject, plan: ProtocolPlan, seeds: int, say: Say) -
     return rows
 
 
-def _fits_nothing(name: str) -> bool:
-    """Whether a protocol looks at test samples alone."""
-    return PROTOCOLS[name].paired or PROTOCOLS[name].alike
+def _encode_together(subject: Subject, protocol: Protocol) -> None:
+    """Make the features that a protocol works with, a share of them by each process."""
+    if protocol.fits_nothing:
+        _ = subject.test_features
+    elif not protocol.needs_encoder:
+        _ = subject.both_features
+    if protocol.by_one_encoder:
+        _ = subject.other_features
 
 
 def _with_limit(score: Score, task: Task) -> Score:
@@ -292,7 +283,7 @@ def _with_limit(score: Score, task: Task) -> Score:
 
 def _in_short(score: Score) -> str:
     """A line for those who wait."""
-    percent = "" if score.metric in NUMBERS else " %"
+    percent = "" if score.metric in NOT_SHARES else " %"
     details = [METRIC_NAMES.get(score.metric, score.metric)]
     if "n_labels" in score.settings:
         details.append(f"{score.settings['n_labels']:,} labels")

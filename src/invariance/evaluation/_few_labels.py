@@ -6,6 +6,7 @@ draw is a function of (labels, share, seed, draw) alone. Several draws show how 
 the luck of the draw decides.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -20,6 +21,11 @@ from ._score import Score, Setting
 
 SHARES = (0.01, 0.1)
 DRAWS = 3
+
+
+def list_shares(shares: float | Sequence[float]) -> list[float]:
+    """One share of the labels or several, as several."""
+    return [shares] if isinstance(shares, int | float) else list(shares)
 
 
 def few_labels(

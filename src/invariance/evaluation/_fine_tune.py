@@ -10,6 +10,7 @@ untrained weights the same is plain supervised training.
 """
 
 import copy
+import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -20,15 +21,10 @@ from torch import Tensor, nn
 
 from ..errors import SettingError
 from ._encode import encode_images
-from ._images import Augment, Images, as_images, draw_batches
-from ._labeled import as_targets, number_classes
-from ._optimization import (
-    check_training,
-    default_settings,
-    make_optimizer,
-    other_than_usual,
-)
-from ._predictions import judge, prediction_loss
+from ._images import Augment, Images, as_images
+from ._labeled import as_targets, number_classes, number_rows
+from ._optimization import Training, default_settings, other_than_usual
+from ._predictions import judge
 from ._score import Score, Setting
 
 
@@ -139,46 +135,36 @@ def fit_classifier(
         seed: of the order of the images.
         device: where it is done.
     """
-    check_training(
+    training = Training(
         epochs=epochs,
         batch_size=batch_size,
         lr=lr,
         weight_decay=weight_decay,
         momentum=momentum,
+        schedule=schedule,
+        optimizer=optimizer,
+        seed=seed,
+        augment=augment,
+        device=device,
     )
     if min_steps < 0:
         raise SettingError(f"min_steps needs to be 0 or more: got {min_steps}.")
     images = as_images(images)
     labels = as_targets(labels, len(images)).cpu()
     rows = torch.arange(len(images)) if rows is None else rows.cpu()
-    y = torch.zeros_like(labels)
-    y[rows], _, n_classes, _ = number_classes(labels[rows], labels[:0])
-    size = min(batch_size, len(rows))
-    per_epoch = len(rows) // size
+    y, _, n_classes, _ = number_rows(labels, rows, labels[:0])
+    per_epoch = len(rows) // min(batch_size, len(rows))
     epochs = max(epochs, math.ceil(min_steps / per_epoch))
     # what the network itself draws (dropout) is keyed as well, and leaves no trace
-    with torch.random.fork_rng(), torch.enable_grad():
+    with torch.random.fork_rng():
         torch.manual_seed(seed)
         network = copy.deepcopy(encoder).to(device).train()
         width = encode_images(network, images, rows[:1], device=device).shape[1]
         network.train().requires_grad_(True)
         layer = zero_layer(width, n_classes).to(device)
-        mover, rate = make_optimizer(
-            optimizer,
-            [*network.parameters(), *layer.parameters()],
-            lr=lr,
-            weight_decay=weight_decay,
-            momentum=momentum,
-            steps=epochs * per_epoch,
-            schedule=schedule,
-        )
-        how: Any = {"seed": seed, "augment": augment, "device": device}
-        for part, views in draw_batches(images, rows, size=size, epochs=epochs, **how):
-            loss = prediction_loss(layer(network(views)), y[part].to(device))
-            mover.zero_grad()
-            loss.backward()
-            mover.step()
-            rate.step()
+        classifier = nn.Sequential(network, layer)
+        training = dataclasses.replace(training, epochs=epochs)
+        training.learn(classifier, [*classifier.parameters()], images, rows, y)
     return Classifier(network.eval(), layer)
 
 

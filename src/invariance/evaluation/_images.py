@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Int, Shaped
 from torch import Tensor
 
-from ..data import Image, Kind
+from ..data import Kind, Resident
 
 Augment = Callable[[Tensor, Tensor, int], Tensor]
 """(images, their numbers, epoch) to images in [0, 1]; the numbers key the draws."""
@@ -31,50 +30,6 @@ class Images(Protocol):
         ...
 
 
-class InMemory:
-    """One tensor of images, bytes or in [0, 1]."""
-
-    def __init__(self, images: Shaped[Tensor, "n ..."]) -> None:
-        self.images, self.kind = images, Image(images.shape[1:])
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    def batches(
-        self, index_batches: Iterable[Tensor], *, device: torch.device | str = "cpu"
-    ) -> Iterator[Tensor]:
-        """The rows asked for."""
-        for index in index_batches:
-            yield self.images[index.to(self.images.device)].to(device)
-
-
 def as_images(images: Images | Tensor) -> Images:
-    """A tensor wrapped; anything else as it is."""
-    return InMemory(images) if isinstance(images, Tensor) else images
-
-
-def draw_batches(
-    images: Images,
-    rows: Int[Tensor, " n"],
-    *,
-    size: int,
-    epochs: int,
-    seed: int,
-    augment: Augment | None,
-    device: torch.device | str,
-) -> Iterator[tuple[Int[Tensor, " k"], Shaped[Tensor, "k ..."]]]:
-    """Numbers and prepared samples of batches to train on, each epoch in a new order.
-
-    Rows that do not fill a batch are left for the next epoch.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    for epoch in range(epochs):
-        order = rows[torch.randperm(len(rows), generator=generator)]
-        parts = order[: len(rows) // size * size].split(size)
-        for part, batch in zip(
-            parts, images.batches(parts, device=device), strict=True
-        ):
-            if augment is None:
-                yield part, images.kind.prepare(batch)
-            else:
-                yield part, augment(batch, part, epoch)
+    """A tensor of images, bytes or in [0, 1], as a source; anything else as it is."""
+    return Resident(images) if isinstance(images, Tensor) else images

@@ -100,6 +100,17 @@ def number_classes(
     return train_y, test_y.masked_fill(unseen, -1), len(classes), notes
 
 
+def number_rows(
+    labels: Shaped[Tensor, "n *c"],
+    rows: Integer[Tensor, " k"],
+    asked: Shaped[Tensor, "m *d"],
+) -> tuple[Tensor, Tensor, int, tuple[str, ...]]:
+    """The same where training sees only some rows; the others have no number."""
+    y = torch.zeros_like(labels)
+    y[rows], test_y, n_classes, notes = number_classes(labels[rows], asked)
+    return y, test_y, n_classes, notes
+
+
 def _unseen_note(labels: Integer[Tensor, " k"]) -> tuple[str, ...]:
     if len(labels) == 0:
         return ()

@@ -10,7 +10,7 @@ standardized by the training images as they are unless said; the last step is sc
 Where an image may show several classes the softmax is a sigmoid per class.
 """
 
-from typing import Any
+import dataclasses
 
 import torch
 from jaxtyping import Integer, Shaped
@@ -18,11 +18,11 @@ from torch import Tensor, nn
 
 from ._encode import encode_images
 from ._fine_tune import zero_layer
-from ._images import Augment, Images, as_images, draw_batches
-from ._labeled import as_targets, number_classes
+from ._images import Augment, Images, as_images
+from ._labeled import as_targets, number_rows
 from ._linear_probe import Scaler
-from ._optimization import check_training, make_optimizer, other_than_usual
-from ._predictions import judge, prediction_loss
+from ._optimization import Training, other_than_usual
+from ._predictions import judge
 from ._score import Score, Setting
 
 
@@ -68,44 +68,34 @@ def linear_sgd(
         seed: of the order of the images.
         device: where it is done.
     """
-    check_training(
+    training = Training(
         epochs=epochs,
         batch_size=batch_size,
         lr=lr,
         weight_decay=weight_decay,
         momentum=momentum,
+        schedule=schedule,
+        seed=seed,
+        augment=augment,
+        device=device,
     )
     images = as_images(train_images)
     tests = as_images(test_images)
     labels = as_targets(train_labels, len(images), "train_labels").cpu()
     asked = as_targets(test_labels, len(tests), "test_labels").cpu()
     rows = torch.arange(len(images)) if rows is None else rows.cpu()
-    seen, truth, n_classes, notes = number_classes(labels[rows], asked)
-    y = torch.zeros_like(labels)
-    y[rows] = seen
+    y, truth, n_classes, notes = number_rows(labels, rows, asked)
     plain = encode_images(encoder, images, rows, device=device)
     scale = Scaler.of(plain) if standardize else Tensor.double
-    size = min(batch_size, len(rows))
     layer = zero_layer(plain.shape[1], n_classes).double()
-    optimizer, rate = make_optimizer(
-        "sgd",
-        layer.parameters(),
-        lr=lr * size / 256,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        steps=epochs * (len(rows) // size),
-        schedule=schedule,
-    )
-    how: Any = {"seed": seed, "augment": augment, "device": device}
-    for part, views in draw_batches(images, rows, size=size, epochs=epochs, **how):
+
+    def guess(views: Tensor) -> Tensor:
         with torch.no_grad():
             x = scale(encoder(views).float().cpu()).double()
-        with torch.enable_grad():
-            loss = prediction_loss(layer(x), y[part])
-            optimizer.zero_grad()
-            loss.backward()
-        optimizer.step()
-        rate.step()
+        return layer(x)
+
+    training = dataclasses.replace(training, lr=lr * min(batch_size, len(rows)) / 256)
+    training.learn(guess, [*layer.parameters()], images, rows, y)
     h = encode_images(encoder, tests, device=device)
     with torch.no_grad():
         guesses = layer(scale(h).double())

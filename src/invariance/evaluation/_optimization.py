@@ -1,4 +1,4 @@
-"""How protocols that train move their weights: the optimizer and its learning rate.
+"""How protocols that train learn from labels: batches, optimizer and learning rate.
 
 Published protocols differ in little else: MoCo's linear layer learns by SGD with a rate
 that drops at 60 and 80 % of the way, FlatNCE fine-tunes by NAdam with a constant one.
@@ -6,14 +6,18 @@ that drops at 60 and 80 % of the way, FlatNCE fine-tunes by NAdam with a constan
 
 import inspect
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
 
 from ..checked_rows import above_zero
 from ..errors import SettingError, choose
+from ._images import Augment, Images
+from ._predictions import Targets, prediction_loss
 from ._score import Setting
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -23,74 +27,110 @@ SCHEDULES: dict[str, Callable[[float], float]] = {
     "constant": lambda _: 1.0,
 }
 """The learning rate as a share of its peak, after a share of the steps."""
-OPTIMIZERS = ("adamw", "adam", "nadam", "sgd")
+ADAPTIVE = {
+    "adamw": torch.optim.AdamW,
+    "adam": torch.optim.Adam,
+    "nadam": torch.optim.NAdam,
+}
+OPTIMIZERS = (*ADAPTIVE, "sgd")
 
 
-def check_training(
-    *,
-    epochs: int,
-    batch_size: int,
-    lr: float | int,
-    weight_decay: float | int,
-    momentum: float | int,
-) -> None:
-    """Refuse what cannot train."""
-    above_zero(lr, "lr")
-    if min(epochs, batch_size) < 1:
-        raise SettingError(
-            f"epochs and batch_size need to be 1 or more: got {epochs}, {batch_size}."
-        )
-    if not 0 <= weight_decay < float("inf") or not 0 <= momentum < 1:
-        raise SettingError(
-            "weight_decay is 0 or more and momentum lies between 0 and 1: got "
-            f"{weight_decay} and {momentum}."
-        )
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How weights are moved by labels; what cannot train is refused."""
 
+    epochs: int
+    """Passes over the rows."""
+    batch_size: int
+    """At most all rows."""
+    lr: float | int
+    """The peak, which is where it begins."""
+    weight_decay: float | int
+    """Of all weights alike."""
+    momentum: float | int
+    """Of SGD (Nesterov's), or the first beta of the others."""
+    schedule: str
+    """A name in ``SCHEDULES``."""
+    optimizer: str = "sgd"
+    """A name in ``OPTIMIZERS``."""
+    seed: int
+    """Of the order of the images."""
+    augment: Augment | None
+    """Applied to the images."""
+    device: torch.device | str
 
-def make_optimizer(
-    name: str,
-    weights: Iterable[nn.Parameter],
-    *,
-    lr: float | int,
-    weight_decay: float | int,
-    momentum: float | int,
-    steps: int,
-    schedule: str = "cosine",
-) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
-    """An optimizer, and its schedule over so many steps.
+    def __post_init__(self) -> None:
+        above_zero(self.lr, "lr")
+        if min(self.epochs, self.batch_size) < 1:
+            raise SettingError(
+                "epochs and batch_size need to be 1 or more: got "
+                f"{self.epochs}, {self.batch_size}."
+            )
+        decay, momentum = self.weight_decay, self.momentum
+        if not 0 <= decay < float("inf") or not 0 <= momentum < 1:
+            raise SettingError(
+                "weight_decay is 0 or more and momentum lies between 0 and 1: got "
+                f"{decay} and {momentum}."
+            )
+        choose(SCHEDULES, self.schedule, "schedule")
+        choose(dict.fromkeys(OPTIMIZERS), self.optimizer, "optimizer")
 
-    Args:
-        name: "adamw", "adam", "nadam" or "sgd", which has Nesterov's momentum.
-        weights: what is trained.
-        lr: the peak, which is where it begins.
-        weight_decay: of all weights alike.
-        momentum: of SGD, or the first beta of the others.
-        steps: in all.
-        schedule: a name in ``SCHEDULES``.
-    """
-    rate = choose(SCHEDULES, schedule, "schedule")
-    choose(dict.fromkeys(OPTIMIZERS), name, "optimizer")
-    optimizer: torch.optim.Optimizer
-    if name == "sgd":
-        optimizer = torch.optim.SGD(
-            weights,
-            lr=lr,
-            momentum=momentum,
-            nesterov=momentum > 0,
-            weight_decay=weight_decay,
-        )
-    else:
-        kinds = {
-            "adamw": torch.optim.AdamW,
-            "adam": torch.optim.Adam,
-            "nadam": torch.optim.NAdam,
-        }
-        optimizer = kinds[name](
-            weights, lr=lr, betas=(momentum, 0.999), weight_decay=weight_decay
-        )
-    return optimizer, torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: rate(step / steps)
-    )
+    def learn(
+        self,
+        guess: Callable[[Tensor], Float[Tensor, "b c"]],
+        weights: Sequence[nn.Parameter],
+        images: Images,
+        rows: Int[Tensor, " k"],
+        y: Targets,
+    ) -> None:
+        """Move weights so that labeled images are guessed better, to the last step.
+
+        Args:
+            guess: From images, prepared or augmented, to a number per image and class.
+            weights: What is trained.
+            images: All of them.
+            rows: The images that may be seen.
+            y: The class numbers of all images, or a 0 or 1 per image and class.
+        """
+        steps = self.epochs * (len(rows) // min(self.batch_size, len(rows)))
+        share = SCHEDULES[self.schedule]
+        mover = self.make_optimizer(weights)
+        rate = torch.optim.lr_scheduler.LambdaLR(mover, lambda k: share(k / steps))
+        with torch.enable_grad():
+            for part, views in self.draw_batches(images, rows):
+                logits = guess(views)
+                loss = prediction_loss(logits, y[part].to(logits.device))
+                mover.zero_grad()
+                loss.backward()
+                mover.step()
+                rate.step()
+
+    def make_optimizer(self, weights: Sequence[nn.Parameter]) -> torch.optim.Optimizer:
+        """What moves the weights."""
+        how: Any = {"lr": self.lr, "weight_decay": self.weight_decay}
+        if self.optimizer == "sgd":
+            how |= {"momentum": self.momentum, "nesterov": self.momentum > 0}
+            return torch.optim.SGD(weights, **how)
+        return ADAPTIVE[self.optimizer](weights, betas=(self.momentum, 0.999), **how)
+
+    def draw_batches(
+        self, images: Images, rows: Int[Tensor, " n"]
+    ) -> Iterator[tuple[Int[Tensor, " k"], Shaped[Tensor, "k ..."]]]:
+        """Numbers and samples of batches, each epoch in a new order.
+
+        Rows that do not fill a batch are left for the next epoch.
+        """
+        generator = torch.Generator().manual_seed(self.seed)
+        size = min(self.batch_size, len(rows))
+        for epoch in range(self.epochs):
+            order = rows[torch.randperm(len(rows), generator=generator)]
+            parts = order[: len(rows) // size * size].split(size)
+            batches = images.batches(parts, device=self.device)
+            for part, batch in zip(parts, batches, strict=True):
+                if self.augment is None:
+                    yield part, images.kind.prepare(batch)
+                else:
+                    yield part, self.augment(batch, part, epoch)
 
 
 def default_settings(function: Callable[..., Any]) -> dict[str, Any]:

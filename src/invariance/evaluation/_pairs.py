@@ -52,13 +52,11 @@ def chance_of_zero_shot(
     if test_classes is None:
         return []
     labels, names = test_classes
-    settings = {"n_classes": len(names), **mark_templates(templates)}
-    also: dict[str, tuple[float, None]] = {}
-    if len(names) > 5:
-        also["top5"] = 5 / len(names), None
-    return [
-        Score("zero_shot", 1 / len(names), len(labels), None, settings, also={**also})
-    ]
+    n, settings = len(names), {"n_classes": len(names), **mark_templates(templates)}
+    score = Score("zero_shot", 1 / n, len(labels), None, settings)
+    if n > 5:
+        score.also["top5"] = 5 / n, None
+    return [score]
 
 
 def mark_templates(templates: str | Sequence[str]) -> dict[str, Setting]:

@@ -9,15 +9,20 @@ differently are never averaged.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..encoders import Encoder, can_unroll
 from ..errors import DataError, SettingError, choose
 from ._attacked import attack_probe
 from ._clustering import clustering
-from ._encode import encode_images
-from ._few_labels import DRAWS, SHARES, few_labels, few_labels_linear, mark_draw
+from ._few_labels import (
+    DRAWS,
+    SHARES,
+    few_labels,
+    few_labels_linear,
+    list_shares,
+    mark_draw,
+)
 from ._fine_tune import fine_tune
 from ._groups import GROUPS, Settings, check_settings
 from ._knn import knn
@@ -37,36 +42,45 @@ from ._score import Score
 from ._steps_ahead import Ahead, recordings_of, steps_ahead
 from ._task import Subject, Task
 
+Needs = Literal[
+    "classes", "numbers", "towers", "alike pairs", "scored pairs", "nothing"
+]
+"""Classes or a number per sample; pairs, each side with a tower of its own; pairs of
+one kind, also with scores of how alike people find them."""
+
 
 @dataclass(frozen=True)
 class Protocol:
     """A way of scoring."""
 
-    run: Callable[[Subject, int, Mapping[str, dict[str, Any]]], Sequence[Score]]
-    """From a subject, a seed and settings by group to scores."""
+    run: Callable[..., Sequence[Score]]
+    """From a subject, a seed and the settings that it takes to scores."""
     takes: tuple[str, ...] = ()
     """The groups of settings that it heeds."""
+    needs: Needs = "classes"
+    """What the data have to hold for it."""
+    one_class: bool = False
+    """Whether each sample has to be of one class."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of samples that it is for; empty: all."""
     needs_encoder: bool = False
+    """Whether it works with the encoder itself, and not with features of it."""
     seeded: bool = True
     """Whether another seed may give another score."""
     on_host: bool = False
     """Whether it is computed by the cores, whatever the device."""
-    several: bool = False
-    """Whether images may show several classes."""
-    labeled: bool = True
-    """Whether it compares with labels."""
-    kinds: tuple[str, ...] = ()
-    """The kinds of samples that it is for; empty: all."""
-    paired: bool = False
-    """Whether it compares both sides of pairs, each by its own tower."""
-    alike: bool = False
-    """Whether it compares both sides of pairs of one kind, by the same encoder."""
-    measured: bool = False
-    """Whether it predicts a number per sample."""
-    scored: bool = False
-    """Whether it compares with people's scores of pairs."""
-    chance: Callable[[Task, Mapping[str, dict[str, Any]]], list[Score]] | None = None
-    """What guessing scores, where that is worth a column."""
+    chance: Callable[..., list[Score]] | None = None
+    """From a task and the settings to what guessing scores, where that is shown."""
+
+    @property
+    def by_one_encoder(self) -> bool:
+        """Whether both sides of pairs are seen by the encoder that is scored."""
+        return self.needs in ("alike pairs", "scored pairs")
+
+    @property
+    def fits_nothing(self) -> bool:
+        """Whether it looks at test samples alone."""
+        return self.by_one_encoder or self.needs == "towers"
 
 
 @dataclass(frozen=True)
@@ -80,147 +94,141 @@ class Preset:
 
 
 def _few_labels_linear(
-    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+    subject: Subject,
+    seed: int,
+    *,
+    shares: float | Sequence[float] = SHARES,
+    draws: int = DRAWS,
+    **linear: Any,
 ) -> list[Score]:
-    shares, draws = _shares_and_draws(**of["few_labels"])
     return [
         score
-        for share in shares
+        for share in list_shares(shares)
         for score in few_labels_linear(
-            *subject.features, share=share, draws=draws, seed=seed, **of["linear"]
+            *subject.features, share=share, draws=draws, seed=seed, **linear
         )
     ]
 
 
 def _few_labels_fine_tune(
-    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
+    subject: Subject,
+    seed: int,
+    *,
+    shares: float | Sequence[float] = SHARES,
+    draws: int = DRAWS,
+    **training: Any,
 ) -> list[Score]:
     task, scores = subject.task, []
-    shares, draws = _shares_and_draws(**of["few_labels"])
-    for share in shares:
+    for share in list_shares(shares):
         for draw in range(draws):
             few = few_labels(task.labels[task.rows], share, seed=seed, draw=draw)
-            score = subject.train_on(fine_tune, task.rows[few], seed, **of["fine_tune"])
+            score = subject.train_on(fine_tune, task.rows[few], seed, **training)
             scores.append(mark_draw("few_labels_fine_tune", score, share, draw))
     return scores
 
 
-def _attacked(
-    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
-) -> list[Score]:
-    task = subject.task
-    how = {"seed": seed, "device": task.device} | of["linear"] | of["attack"]
-    return [attack_probe(subject.encoder, *subject.features, task.test, **how)]
+def _attacked(subject: Subject, seed: int, **how: Any) -> list[Score]:
+    test, place = subject.task.test, subject.task.device
+    how = {"seed": seed, "device": place} | how
+    return [attack_probe(subject.encoder, *subject.features, test, **how)]
 
 
-def _steps_ahead(
-    subject: Subject, seed: int, of: Mapping[str, dict[str, Any]]
-) -> list[Score]:
+def _steps_ahead(subject: Subject, seed: int, **how: Any) -> list[Score]:
     task, encoder = subject.task, subject.encoder
     if not isinstance(encoder, Encoder) or not can_unroll(encoder):
         return []  # another kind of network, which predicts nothing
     if min(len(task.rows), len(task.test)) < 2:
         return []  # nothing to tell a prediction from
-    ahead = Ahead(encoder, **of["steps_ahead"])
-    how: dict[str, Any] = {"device": task.device, "processes": task.processes}
-    train = encode_images(ahead, task.train, task.rows, **how)
-    test = encode_images(ahead, task.test, **how)
+    ahead = Ahead(encoder, **how)
+    train, test = (
+        task.encode(ahead, task.train, task.rows),
+        task.encode(ahead, task.test),
+    )
     recordings = recordings_of(getattr(task.test, "paths", None))
     parts = ahead.part(train), ahead.part(test)
     return steps_ahead(*parts, recordings=recordings, seed=seed)
 
 
-def _shares_and_draws(
-    shares: float | Sequence[float] = SHARES, draws: int = DRAWS
-) -> tuple[list[float], int]:
-    return [shares] if isinstance(shares, (int, float)) else list(shares), draws
-
-
-unlabeled = partial(Protocol, several=True, labeled=False)  # whatever the classes
+# s is a Subject, and how are the settings of the groups that a protocol takes
 PROTOCOLS: dict[str, Protocol] = {
     "knn": Protocol(
-        lambda s, _, of: [knn(*s.features, **of["knn"])],
-        takes=("knn",),
-        seeded=False,
-        several=True,
+        lambda s, _, **how: [knn(*s.features, **how)], takes=("knn",), seeded=False
     ),
     "linear": Protocol(
-        lambda s, seed, of: [linear_probe(*s.features, seed=seed, **of["linear"])],
+        lambda s, seed, **how: [linear_probe(*s.features, seed=seed, **how)],
         takes=("linear",),
-        several=True,
     ),
     "linear_sgd": Protocol(
-        lambda s, seed, of: [
-            s.train_on(linear_sgd, s.task.rows, seed, **of["linear_sgd"])
-        ],
+        lambda s, seed, **how: [s.train_on(linear_sgd, s.task.rows, seed, **how)],
         takes=("linear_sgd",),
         needs_encoder=True,
-        several=True,
     ),
     "fine_tune": Protocol(
-        lambda s, seed, of: [
-            s.train_on(fine_tune, s.task.rows, seed, **of["fine_tune"])
-        ],
+        lambda s, seed, **how: [s.train_on(fine_tune, s.task.rows, seed, **how)],
         takes=("fine_tune",),
         needs_encoder=True,
-        several=True,
     ),
-    "few_labels_linear": Protocol(_few_labels_linear, takes=("few_labels", "linear")),
+    "few_labels_linear": Protocol(
+        _few_labels_linear, takes=("few_labels", "linear"), one_class=True
+    ),
     "few_labels_fine_tune": Protocol(
-        _few_labels_fine_tune, takes=("few_labels", "fine_tune"), needs_encoder=True
+        _few_labels_fine_tune,
+        takes=("few_labels", "fine_tune"),
+        one_class=True,
+        needs_encoder=True,
     ),
     "attacked": Protocol(
-        _attacked,
-        takes=("attack", "linear"),
-        kinds=("image",),
+        _attacked, takes=("attack", "linear"), one_class=True, kinds=("image",)
     ),
-    "retrieval": Protocol(lambda s, *_: retrieval(*s.features), seeded=False),
+    "retrieval": Protocol(
+        lambda s, _: retrieval(*s.features), one_class=True, seeded=False
+    ),
     "clustering": Protocol(
-        lambda s, seed, _: clustering(*s.features[2:], seed=seed), on_host=True
+        lambda s, seed: clustering(*s.features[2:], seed=seed),
+        one_class=True,
+        on_host=True,
     ),
-    "ridge": unlabeled(
-        lambda s, _, of: [ridge(*s.measured_features, **of["linear"])],
+    "ridge": Protocol(
+        lambda s, _, **how: [ridge(*s.measured_features, **how)],
         takes=("linear",),
+        needs="numbers",
         seeded=False,
         on_host=True,
-        measured=True,
     ),
-    "knn_regression": unlabeled(
-        lambda s, _, of: [knn_regression(*s.measured_features, **of["knn"])],
+    "knn_regression": Protocol(
+        lambda s, _, **how: [knn_regression(*s.measured_features, **how)],
         takes=("knn",),
+        needs="numbers",
         seeded=False,
-        measured=True,
     ),
     "zero_shot": Protocol(
-        lambda s, _, of: score_zero_shot(s, **of["zero_shot"]),
+        lambda s, _, **how: score_zero_shot(s, **how),
         takes=("zero_shot",),
+        needs="towers",
+        one_class=True,
         seeded=False,
-        labeled=False,
-        paired=True,
-        chance=lambda task, of: chance_of_zero_shot(task, **of["zero_shot"]),
+        chance=chance_of_zero_shot,
     ),
-    "pairs": unlabeled(
-        lambda s, *_: score_pairs(s),
+    "pairs": Protocol(
+        lambda s, _: score_pairs(s),
+        needs="towers",
         seeded=False,
-        paired=True,
-        chance=lambda task, _: chance_of_partners(task),
+        chance=chance_of_partners,
     ),
-    "rank_correlation": unlabeled(
-        lambda s, *_: [
+    "rank_correlation": Protocol(
+        lambda s, _: [
             rank_correlation(s.test_features, s.other_features, s.task.scores)
         ],
+        needs="scored pairs",
         seeded=False,
-        alike=True,
-        scored=True,
     ),
-    "partner": unlabeled(
-        lambda s, *_: score_partner(s),
-        seeded=False,
-        alike=True,
+    "partner": Protocol(
+        lambda s, _: score_partner(s), needs="alike pairs", seeded=False
     ),
-    "steps_ahead": unlabeled(
+    "steps_ahead": Protocol(
         _steps_ahead,
         takes=("steps_ahead",),
+        needs="nothing",
         needs_encoder=True,
         kinds=("sequence",),
     ),
@@ -338,6 +346,11 @@ class ProtocolPlan:
         marks = {"preset": self.preset, "changed": changed}
         return {key: value for key, value in marks.items() if value}
 
+    def settings_of(self, protocol: str) -> dict[str, Any]:
+        """What a protocol is called with, of all the groups that it takes."""
+        groups = [self.settings[group] for group in PROTOCOLS[protocol].takes]
+        return {key: value for values in groups for key, value in values.items()}
+
     def suit(self, task: Task) -> tuple[str, ...]:
         """The protocols for these data; one that makes no sense there is refused."""
         misfits = {name: find_misfit(name, task) for name in self.protocols}
@@ -346,10 +359,10 @@ class ProtocolPlan:
         fitting = tuple(name for name, why in misfits.items() if not why)
         if not task.several:
             return fitting
-        suited = [name for name in fitting if PROTOCOLS[name].several]
+        suited = [name for name in fitting if not PROTOCOLS[name].one_class]
         others = [name for name in fitting if name not in suited]
         if others and not self.open:
-            able = [name for name, protocol in PROTOCOLS.items() if protocol.several]
+            able = [name for name, p in PROTOCOLS.items() if not p.one_class]
             raise DataError(
                 f"{', '.join(others)} {'needs' if len(others) == 1 else 'need'} one "
                 f"class per image, and images of {task.data} may show several: use "
@@ -369,24 +382,24 @@ def find_misfit(name: str, task: Task) -> str:
             f"{name} is for {', '.join(protocol.kinds)} data, but a sample of "
             f"{task.data} is a {word}: leave it out."
         )
-    if protocol.paired and task.other is None:
+    if protocol.needs == "towers" and task.other is None:
         return f"{name} compares both sides of pairs, but {task.data} has none."
-    if protocol.alike and not task.alike:
+    if protocol.by_one_encoder and not task.alike:
         return (
             f"{name} compares two {word}s of a pair, but {task.data} has no such pairs."
         )
-    if protocol.scored and not can_rank(task.scores):
+    if protocol.needs == "scored pairs" and not can_rank(task.scores):
         return (
             f"{name} compares with scores of how alike pairs are, at least {FEWEST} "
             f"that differ, and {task.data} has none: add a column such as 'score', or "
             "leave it out."
         )
-    if protocol.measured and not task.measured:
+    if protocol.needs == "numbers" and not task.measured:
         return (
             f"{name} predicts a number per {word}, but {task.data} has none: train "
             "on a table with a --target of numbers, or leave it out."
         )
-    if protocol.labeled and not task.labeled:
+    if protocol.needs == "classes" and not task.labeled:
         instead = "use ridge or knn_regression" if task.measured else "leave it out"
         return (
             f"{name} compares with labels, but the {word}s of {task.data} have none: "

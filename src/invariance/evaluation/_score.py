@@ -21,13 +21,12 @@ from dataclasses import dataclass, field, replace
 from jaxtyping import Bool, Float, Integer
 from torch import Tensor
 
+from ..folder import NOT_SHARES
 from ..markup import html_sentences, html_table
 
 Setting = int | float | str | bool
 Interval = tuple[float, float]
 
-NUMBERS = ("nats", "spearman", "r2", "mae", "nmi", "ari")
-"""Metrics that are no shares."""
 Z95 = 1.959963984540054  # normal quantile of 97.5 %
 
 
@@ -146,7 +145,7 @@ class Score:
 
     def show(self, value: float, digits: int = 1) -> str:
         """A value of this metric: nats and such as they are, shares in per cent."""
-        if self.metric in NUMBERS:
+        if self.metric in NOT_SHARES:
             return f"{value:.2f}"
         return f"{100 * value:.{digits}f}"
 
@@ -159,7 +158,7 @@ class Score:
     def _repr_html_(self) -> str:
         rows = []
         for score in self.split():
-            percent = "" if score.metric in NUMBERS else " %"
+            percent = "" if score.metric in NOT_SHARES else " %"
             ends = map(score.show, score.interval or ())
             value = f"{score.show(score.value, 2)}{percent}"
             rows.append((score.name, score.metric, value, " to ".join(ends)))
@@ -176,12 +175,11 @@ class Score:
         if self.interval is not None:
             low, high = map(self.show, self.interval)
             inside.insert(0, f"95 % interval {low} to {high}")
-        percent = "" if self.metric in NUMBERS else " %"
+        percent = "" if self.metric in NOT_SHARES else " %"
         values = [f"{self.show(self.value, 2)}{percent}"]
-        values += [
-            f"{name} {value:.4g}" if name in NUMBERS else f"{name} {100 * value:.2f} %"
-            for name, (value, _) in self.also.items()
-        ]
+        for name, (value, _) in self.also.items():
+            number = f"{value:.4g}" if name in NOT_SHARES else f"{100 * value:.2f} %"
+            values.append(f"{name} {number}")
         shown = f"{self.name}{what}: {', '.join(values)} ({', '.join(inside)}"
         first = shown + (f"; {settings})" if settings else ")")
         return "\n".join([first, *(f"  note: {note}" for note in self.notes)])

@@ -93,6 +93,16 @@ class Task:
         """The training images that may be used."""
         return spread_rows(len(self.train), self.limit)
 
+    def encode(
+        self,
+        encoder: nn.Module | None,
+        source: Images,
+        rows: Int[Tensor, " k"] | None = None,
+    ) -> Float[Tensor, "k e"]:
+        """Features of some samples, a share of them made by each process."""
+        how: dict[str, Any] = {"device": self.device, "processes": self.processes}
+        return encode_images(encoder, source, rows, **how)
+
     def augment(self, seed: int) -> Augment | None:
         """Generous crops and flips, keyed by seed, epoch and image.
 
@@ -207,16 +217,12 @@ class Subject:
     @cached_property
     def test_features(self) -> Float[Tensor, "m e"]:
         """Features of the samples to be scored on."""
-        task = self.task
-        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
-        return encode_images(self.encoder, task.test, **how)
+        return self.task.encode(self.encoder, self.task.test)
 
     @cached_property
     def other_features(self) -> Float[Tensor, "m e"]:
         """Features of the other side of pairs, by the same encoder."""
-        task = self.task
-        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
-        return encode_images(self.encoder, task.other, **how)
+        return self.task.encode(self.encoder, self.task.other)
 
     @property
     def features(
@@ -243,8 +249,7 @@ class Subject:
         On a GPU they are where the protocols are quick, if there is room for them.
         """
         task = self.task
-        how: dict[str, Any] = {"device": task.device, "processes": task.processes}
-        train = encode_images(self.encoder, task.train, task.rows, **how)
+        train = task.encode(self.encoder, task.train, task.rows)
         test = self.test_features
         n_bytes = 8 * (train.numel() + test.numel())  # in float64, as the probe has it
         on_gpu = torch.device(task.device).type == "cuda"

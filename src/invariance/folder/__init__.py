@@ -60,10 +60,13 @@ from ._files import (
     list_kept,
     new_folder,
     read_tail,
+    refuse_file,
     require_encoder,
+    require_place,
     require_run,
     resume_command,
     write_json,
+    write_lines,
     write_whole,
 )
 from ._gallery import Gallery
@@ -80,18 +83,12 @@ from ._record import Record, is_run, read_record
 from ._score_text import explain_scores, make_score_table, tabulate_by_data
 from ._scores import (
     CHANCE,
-    METRIC_NAMES,
-    PROTOCOL_NAMES,
     TRAINED,
     UNTRAINED,
-    Cell,
-    Line,
     Row,
-    Scores,
     keep_rows,
     read_rows,
     split_by_data,
-    tabulate,
 )
 from ._seeds import (
     MAY_DIFFER,
@@ -100,6 +97,15 @@ from ._seeds import (
     group_seeds,
     note_same_seeds,
     resolve_settings,
+)
+from ._tabulate import (
+    METRIC_NAMES,
+    NOT_SHARES,
+    PROTOCOL_NAMES,
+    Cell,
+    Line,
+    Scores,
+    tabulate,
 )
 from ._verdict import (
     MEASURES,
@@ -131,6 +137,7 @@ __all__ = [
     "MEASURES",
     "METRICS",
     "METRIC_NAMES",
+    "NOT_SHARES",
     "OPEN",
     "OTHER_ENCODER",
     "PAIR_HEADS",
@@ -185,8 +192,10 @@ __all__ = [
     "read_tail",
     "read_verdict",
     "read_yaml",
+    "refuse_file",
     "remember_images",
     "require_encoder",
+    "require_place",
     "require_run",
     "resolve_settings",
     "resume_command",
@@ -199,6 +208,7 @@ __all__ = [
     "to_dict",
     "to_yaml",
     "write_json",
+    "write_lines",
     "write_verdict",
     "write_whole",
 ]

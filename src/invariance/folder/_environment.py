@@ -1,7 +1,6 @@
 """What a run ran on, and its settings as whatever version wrote them meant them."""
 
 import dataclasses
-import json
 import os
 import platform
 import shlex
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 
 from ..errors import SettingError, TrainingError
 from ._config import read_yaml
-from ._files import CONFIG, ENVIRONMENT, write_json
+from ._files import CONFIG, ENVIRONMENT, read_json, write_json
 from ._lock import hold_files
 
 FORMAT = 4  # of run folders; ``keep_meaning`` says what settings of older ones mean
@@ -60,11 +59,7 @@ def read_environment(folder: Path) -> dict[str, Any]:
     >>> read_environment(Path("no such run"))
     {}
     """
-    try:
-        values = json.loads((folder / ENVIRONMENT).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return values if isinstance(values, dict) else {}
+    return read_json(folder / ENVIRONMENT)
 
 
 def read_images(folder: Path) -> dict[str, Any]:

@@ -6,11 +6,17 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import DataError, InvarianceError, TrainingError, near_path
+from ..errors import (
+    DataError,
+    InvarianceError,
+    SettingError,
+    TrainingError,
+    near_path,
+)
 
 CONFIG = "config.yaml"
 ENVIRONMENT = "env.json"
@@ -30,6 +36,7 @@ REPORT = "report.html"
 
 HUB = "hf://"  # before the name of an encoder that is on the hub of Hugging Face
 
+BROKEN = (ValueError, RecursionError)  # of what is no JSON, or no whole file of it
 ALMOST_FULL = 1 << 20  # bytes left on a disk that fails for no other reason
 
 
@@ -115,6 +122,23 @@ def resume_command(folder: Path) -> str:
     return f"invariance train --resume {shlex.quote(str(folder))}"
 
 
+def require_place(path: Path) -> None:
+    """Raise a sentence unless a file can be there."""
+    if not path.parent.is_dir():
+        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    if path.is_dir():
+        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+
+
+def refuse_file(path: Path, *, overwrite: bool) -> None:
+    """Raise a sentence if a file is there that nobody said may go."""
+    if path.exists() and not overwrite:
+        raise DataError(
+            f"{str(path)!r} exists already: choose another name, or use --overwrite "
+            "(overwrite=True) to replace it."
+        )
+
+
 def write_whole(
     path: Path, content: bytes | Callable[[Any], Any], *, advice: str = ""
 ) -> None:
@@ -162,6 +186,42 @@ def write_json(path: Path, value: Any, *, advice: str = "") -> None:
     """Plain values, indented, every letter as itself."""
     text = json.dumps(value, indent=2, ensure_ascii=False) + "\n"
     write_whole(path, text.encode("utf-8", errors="replace"), advice=advice)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """An object of plain values; empty where none can be read.
+
+    >>> read_json(Path("no such file"))
+    {}
+    """
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, *BROKEN):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def write_lines(path: Path, rows: Iterable[Mapping[str, Any]], *, advice: str) -> None:
+    """An object of plain values per line, every letter as itself."""
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    write_whole(path, text.encode("utf-8", errors="replace"), advice=advice)
+
+
+def parse_lines(text: str) -> list[Any]:
+    r"""A value per line, None where a line is broken.
+
+    Only a line feed ends a line: JSON may hold the other signs that end lines of text.
+
+    >>> parse_lines('{"a": "x\\u2028y"}\\n{"b"')
+    [{'a': 'x\\u2028y'}, None]
+    """
+    values: list[Any] = []
+    for line in filter(str.strip, text.split("\n")):
+        try:
+            values.append(json.loads(line))
+        except BROKEN:
+            values.append(None)
+    return values
 
 
 def read_tail(path: Path, n_lines: int) -> str:

@@ -58,6 +58,11 @@ class Gallery:
         """What a label means."""
         return self.class_names[k] if 0 <= k < len(self.class_names) else str(k)
 
+    @property
+    def label_names(self) -> dict[int, str]:
+        """What the labels that occur mean; empty where there are none."""
+        return {k: self.class_name(k) for k in sorted(set(self.labels or ()))}
+
     def spot(self, i: int) -> tuple[int, int]:
         """Left and top of a thumbnail on the sheet."""
         return i % self.columns * self.size, i // self.columns * self.size

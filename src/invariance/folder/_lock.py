@@ -13,11 +13,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import filelock
 
 from ..errors import DataError, TrainingError
+from ._files import read_json
 
 WRITER, WRITER_LOCK, FILES_LOCK = ".writer.json", ".writer.lock", ".scores.lock"
 PATIENCE = 60.0  # seconds to wait for a process that adds to a file
@@ -97,17 +97,9 @@ def _acquire(lock: filelock.BaseFileLock, seconds: float) -> str:
     return ""
 
 
-def _read(holder: Path) -> dict[str, Any]:
-    try:
-        about = json.loads(holder.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return about if isinstance(about, dict) else {}
-
-
 def _is_gone(holder: Path) -> bool:
     """Whether the process that took the lock, on this machine, is no more."""
-    about = _read(holder)
+    about = read_json(holder)
     pid = about.get("pid")
     if about.get("host") != socket.gethostname() or not isinstance(pid, int):
         return False
@@ -123,7 +115,7 @@ def _is_gone(holder: Path) -> bool:
 
 
 def _describe(holder: Path) -> str:
-    about = _read(holder)
+    about = read_json(holder)
     if not {"pid", "host", "since"} <= about.keys():
         return "another process"
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(about["since"]))

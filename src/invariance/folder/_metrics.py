@@ -1,5 +1,6 @@
 """The readings of a run, one JSON object per line."""
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TrainingError
-from ._files import resume_command
+from ._files import parse_lines, resume_command
 
 
 class Metrics:
@@ -52,14 +53,6 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     >>> read_metrics(Path("no such file"))
     []
     """
-    if not path.exists():
-        return []
-    records = []
-    for line in path.read_text("utf-8", errors="replace").splitlines():
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
-            break
-        if isinstance(record, dict):
-            records.append(record)
-    return records
+    text = path.read_text("utf-8", errors="replace") if path.exists() else ""
+    whole = itertools.takewhile(lambda record: record is not None, parse_lines(text))
+    return [record for record in whole if isinstance(record, dict)]

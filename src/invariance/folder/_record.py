@@ -15,6 +15,7 @@ from ..words import count
 from ._config import flatten
 from ._environment import check_format
 from ._files import (
+    BROKEN,
     CONFIG,
     DIAGNOSTICS,
     ENCODER,
@@ -24,13 +25,14 @@ from ._files import (
     METRICS,
     SCORES,
     finite_number,
+    parse_lines,
 )
 from ._gallery import Gallery, read_gallery
-from ._scores import Row, Scores, tabulate
+from ._scores import Row
+from ._tabulate import Scores, tabulate
 
 KEPT_PREFIX = "kept/"
 FILES = (CONFIG, ENVIRONMENT, METRICS, SCORES)
-BROKEN = (ValueError, RecursionError, yaml.YAMLError)  # JSON's errors are ValueErrors
 
 
 @dataclass(frozen=True)
@@ -192,17 +194,14 @@ def read_record(folder: str | Path) -> Record:
     settings = reader.read(CONFIG, yaml.safe_load, dict)
     config = settings or {}
     # a run writes these at its end, and never where evaluation is switched off
-    unwritten = not finished or config.get("evaluate") is False
+    due = finished and config.get("evaluate") is not False
     gallery, missing = read_gallery(folder / GALLERY)
-    reader.lenient = unwritten or (gallery is not None and gallery.labels is None)
-    rows = reader.read_lines(SCORES, "value")
-    reader.lenient = unwritten
-    diagnostics = reader.read(DIAGNOSTICS, json.loads, dict)
-    reader.lenient = True
-    kept = reader.read_lines(KEPT_READINGS, "epoch") or []
-    if gallery is not None or not unwritten:
+    unlabeled = gallery is not None and gallery.labels is None
+    rows = reader.read_lines(SCORES, "value", required=due and not unlabeled)
+    diagnostics = reader.read(DIAGNOSTICS, json.loads, dict, required=due)
+    kept = reader.read_lines(KEPT_READINGS, "epoch", required=False) or []
+    if gallery is not None or due:
         reader.problems += missing
-    reader.lenient = False
     readings = reader.read_lines(METRICS, "epoch")
     if readings == [] and not reader.broken_lines:
         reader.problems.append(f"{METRICS} is empty: there are no readings yet.")
@@ -227,20 +226,26 @@ class _Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problems: list[str] = []
-        self.lenient = False  # a missing file is no problem
         self.broken_lines = 0  # of the last file
 
-    def read(self, name: str, parse: Callable[[str], Any], kind: type) -> Any:
+    def read(
+        self,
+        name: str,
+        parse: Callable[[str], Any],
+        kind: type,
+        *,
+        required: bool = True,
+    ) -> Any:
         """What a file holds, if it is of this kind; None otherwise."""
         try:
             text = (self.folder / name).read_text(encoding="utf-8", errors="replace")
             value = parse(text)
         except FileNotFoundError:
-            if not self.lenient:
+            if required:
                 self.problems.append(f"{name} is missing.")
         except OSError as cause:
             self.problems.append(f"{name} cannot be read: {cause.strerror}.")
-        except BROKEN:
+        except (*BROKEN, yaml.YAMLError):
             self.problems.append(f"{name} is half written or broken.")
         else:
             if isinstance(value, kind):
@@ -248,9 +253,11 @@ class _Reader:
             self.problems.append(f"{name} is empty or not what a run writes.")
         return None
 
-    def read_lines(self, name: str, key: str) -> list[dict[str, Any]] | None:
+    def read_lines(
+        self, name: str, key: str, *, required: bool = True
+    ) -> list[dict[str, Any]] | None:
         """Lines that are objects with a finite number called ``key``."""
-        records = self.read(name, _parse_lines, list)
+        records = self.read(name, parse_lines, list, required=required)
         kept = [
             record | {key: value}
             for record in records or []
@@ -267,14 +274,3 @@ class _Reader:
 def _prefix(reading: dict[str, Any]) -> dict[str, Any]:
     """The reading of a kept epoch, told apart from those taken while training."""
     return {(k if k == "epoch" else KEPT_PREFIX + k): v for k, v in reading.items()}
-
-
-def _parse_lines(text: str) -> list[Any]:
-    """One value per line, None where a line is broken."""
-    records: list[Any] = []
-    for line in filter(str.strip, text.split("\n")):
-        try:
-            records.append(json.loads(line))
-        except BROKEN:
-            records.append(None)
-    return records

@@ -8,11 +8,10 @@ Runs of several settings are not averaged: each setting is a line below the meas
 from collections.abc import Iterable, Sequence
 
 from ..words import count
-from ._scores import Cell, Line, Row, Scores, split_by_data, tabulate
+from ._scores import Row, split_by_data
+from ._tabulate import Cell, Line, Scores, tabulate
 
 FEW = 10  # test images, under which a score says next to nothing
-
-TextRow = tuple[str, Sequence[str]]  # a name and its cells
 
 
 def tabulate_by_data(rows: Iterable[Row]) -> list[tuple[Scores, list[Row]]]:
@@ -21,12 +20,12 @@ def tabulate_by_data(rows: Iterable[Row]) -> list[tuple[Scores, list[Row]]]:
     return [(tabulate(about, data), about) for data, about in groups]
 
 
-def make_score_table(scores: Scores) -> list[TextRow]:
-    """The heading of the columns, then a row per measure."""
+def make_score_table(scores: Scores) -> list[list[str]]:
+    """The heading of the columns, then a row per measure, its name first."""
     return [
-        (scores.data, [_head(f, scores.lines) for f in scores.features]),
+        [scores.data, *(_head(f, scores.lines) for f in scores.features)],
         *(
-            (name, [_render_cell(line, f) if line else "" for f in scores.features])
+            [name, *(_render_cell(line, f) if line else "" for f in scores.features)]
             for name, line in _name_lines(scores.lines)
         ),
     ]

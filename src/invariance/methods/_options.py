@@ -22,6 +22,7 @@ from ..errors import SettingError, choose, suggest
 from ..negatives import NEGATIVES, Bank, Queue, Vocabulary
 from ..objectives import OBJECTIVES, LearnedTemperature
 from ..views import RECIPES
+from ..words import align
 from ._catalogue import METHODS
 from ._cpc import PredictiveCoding
 from ._dim import DeepInfoMax
@@ -276,16 +277,10 @@ def list_options(options: Mapping[str, Option]) -> list[str]:
     >>> [line.split()[:2] for line in list_options(options_of("byol"))]
     [['momentum', '0.95'], ['rising', 'true']]
     """
-    if not options:
-        return []
     rows = [
         (o.name, show_default(o.default), o.range, o.meaning) for o in options.values()
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:3]
-    return [
-        "  ".join([*(f"{c:<{w}}" for c, w in zip(row, widths, strict=False)), row[3]])
-        for row in rows
-    ]
+    return align(rows, left=range(4))
 
 
 def show_default(value: Any) -> str:

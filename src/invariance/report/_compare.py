@@ -35,7 +35,7 @@ from ._facts import summarize
 from ._html import table
 from ._maps import show_maps
 from ._origin import TOLD
-from ._page import page, section
+from ._page import page
 from ._report import write_page
 from ._runs_table import show_runs
 from ._score_table import score_table, why_no_scores
@@ -113,8 +113,7 @@ def comparison(
             tag("h1", join_most(names, MOST_NAMES)),
             tag("p", f"A comparison of {count(len(runs), 'run')}."),
         ),
-        *(section(key, title, inside) for key, (title, inside) in parts.items()),
-        contents={key: title for key, (title, _) in parts.items()},
+        parts,
     )
 
 

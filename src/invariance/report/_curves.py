@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ..folder import Record, describe_limit, find_reachable, finite_number
 from ..markup import Html, lines, tag
 from ._charts import Chart, Series, choices, legend, line_chart
-from ._html import Missing, table
+from ._html import Missing, figure, table
 from ._numbers import show_number
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ def overlay_curves(
         hideable: Whether the page has the script that hides runs.
     """
     charts, few = overlay_charts(runs, names), len(runs) <= FEW_RUNS
-    drawn = [_chart_figure(chart, about) for chart, about in charts]
+    drawn = [figure(chart.title, about, line_chart(chart)) for chart, about in charts]
     if not drawn:
         return tag("p", "There are no readings to draw.")
     return lines(
@@ -219,7 +219,7 @@ def _figure(run: Record, curve: Curve, chart: Chart) -> Html:
     if any(len(line) > MOST_POINTS for line in points):
         about.append("Readings between the points are not drawn.")
     keys = legend([s.name for s in chart.series]) if len(curve.keys) > 1 else Html()
-    return _chart_figure(chart, " ".join(about), keys)
+    return figure(chart.title, " ".join(about), line_chart(chart), keys)
 
 
 def _series(name: str, run: Record, key: str, *, raw: bool = True) -> Series:
@@ -242,11 +242,6 @@ def smooth(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
         first = bisect_right(epochs, epochs[k] - 1, hi=k)
         means.append((epochs[k], fmean(value for _, value in points[first : k + 1])))
     return means
-
-
-def _chart_figure(chart: Chart, about: str, keys: Html | str = "") -> Html:
-    caption = tag("figcaption", tag("h3", chart.title), tag("p", about), keys)
-    return tag("figure", caption, line_chart(chart))
 
 
 def name_runs(runs: Sequence[Record]) -> list[str]:

@@ -12,7 +12,7 @@ from ..folder import Record, finite_number
 from ..markup import Html, lines, tag
 from ..readings import Reading
 from ._charts import HEIGHT, WIDTH, Chart, Series, axes, legend, line_chart
-from ._html import Missing, table
+from ._html import Missing, figure, table
 from ._numbers import inside, minus, show_number
 
 NAMES = {"positive": "two views of one sample", "negative": "two samples"}
@@ -139,8 +139,7 @@ def _spectrum(run: Record) -> Html | None:
         "directions are used; after a cliff, the rest are hardly used."
     )
     keys = legend([s.name for s in series])
-    caption = tag("figcaption", tag("h3", chart.title), tag("p", about), keys)
-    return tag("figure", caption, line_chart(chart))
+    return figure(chart.title, about, line_chart(chart), keys)
 
 
 def _similarities(run: Record) -> Html | None:
@@ -189,13 +188,7 @@ def _similarities(run: Record) -> Html | None:
         "How alike pairs are, as densities. The less the two overlap, the better "
         f"views of one sample are told from other samples. {average}"
     )
-    caption = tag(
-        "figcaption",
-        tag("h3", "Similarities"),
-        tag("p", about),
-        tag("p", *keys, class_="keys"),
-    )
-    return tag("figure", caption, drawing)
+    return figure("Similarities", about, drawing, tag("p", *keys, class_="keys"))
 
 
 def _finite(values: Any) -> list[float] | None:

@@ -28,6 +28,11 @@ class Fact:
     below: str = ""
 
 
+def name_task(run: Record) -> str:
+    """What learned from what."""
+    return f"{run.config.get('method', '?')} on {run.config.get('data', '?')}"
+
+
 def summarize(run: Record) -> str:
     """The run in a line."""
     config = run.config
@@ -45,8 +50,8 @@ def summarize(run: Record) -> str:
     attacked = ATTACKED.get(str(config.get("views_adversarial")), "")
     unfinished = "" if run.finished else f"; unfinished, {run.reached}"
     return (
-        f"{config.get('method', '?')} on {config.get('data', '?')}, {length}, "
-        f"batches of {'?' if batch is None else batch}{attacked}{unfinished}"
+        f"{name_task(run)}, {length}, batches of {'?' if batch is None else batch}"
+        f"{attacked}{unfinished}"
     )
 
 

@@ -23,6 +23,12 @@ def data(name: str, value: Any) -> Html:
     return tag("script", Html(text), type="application/json", id=name)
 
 
+def figure(title: str, about: str, drawing: Html, keys: Html | str = "") -> Html:
+    """A drawing below its title, what it shows in words, and what its colors mean."""
+    caption = tag("figcaption", tag("h3", title), tag("p", about), keys)
+    return tag("figure", caption, drawing)
+
+
 def table(
     head: Sequence[object],
     rows: Sequence[Sequence[object]],

@@ -25,7 +25,8 @@ from ..folder import (
 from ..markup import Html, lines, tag
 from ..words import count, show_duration
 from ._curves import draw_curves, overlay_curves
-from ._facts import summarize
+from ._facts import name_task, summarize
+from ._html import scroll
 from ._numbers import show_number
 from ._page import document, part
 from ._report import show_verdict
@@ -165,9 +166,7 @@ def show_table(runs: Sequence[Seen], chosen: Sequence[str]) -> Html:
     whole = tag(
         "table", tag("thead", titles), tag("tbody", lines(*rows)), class_="live"
     )
-    return tag(
-        "div", whole, class_="scroll", tabindex=0, role="region", aria_label="Runs"
-    )
+    return scroll(whole, "Runs")
 
 
 def _cells(run: Seen, chosen: bool) -> list[Html]:
@@ -175,9 +174,7 @@ def _cells(run: Seen, chosen: bool) -> list[Html]:
     box = tag(
         "input", type="checkbox", data_run=run.name, checked="" if chosen else None
     )
-    config = record.config
-    what = f"{config.get('method', '?')} on {config.get('data', '?')}"
-    name = tag("label", box, tag("span", run.name, tag("small", what)))
+    name = tag("label", box, tag("span", run.name, tag("small", name_task(record))))
     left = run.seconds_left
     about = f"{show_duration(left)} left" if left else ""
     if run.state == "finished" and (record.folder / REPORT).is_file():

@@ -40,8 +40,7 @@ def embedding_map(run: Record) -> Html:
     ]
     kinds = [("cluster", gallery.clusters, cluster_names(gallery))]
     if gallery.labels is not None:
-        names = {k: gallery.class_name(k) for k in sorted(set(gallery.labels))}
-        kinds.insert(0, ("label", gallery.labels, names))
+        kinds.insert(0, ("label", gallery.labels, gallery.label_names))
     of = f" of {gallery.of:,}" if gallery.of > len(gallery) else ""
     about = (
         f"{count(len(gallery), run.word)}{of} of the {gallery.source or '?'} part, "
@@ -91,9 +90,7 @@ def for_script(
         "sheet": name_sheet(gallery),
         "names": gallery.names,
         "label": gallery.labels,
-        "labels": None
-        if gallery.labels is None
-        else {k: gallery.class_name(k) for k in sorted(set(gallery.labels))},
+        "labels": None if gallery.labels is None else gallery.label_names,
         "cluster": gallery.clusters,
         "places": places,
         "neighbors": gallery.neighbors,

@@ -6,6 +6,7 @@ names both by their hashes, so that whatever slipped into the data could not run
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
@@ -57,12 +58,13 @@ def document(
     return lines(Html("<!doctype html>"), tag("html", head, inside, lang="en"), Html())
 
 
-def page(title: str, header: Html, *sections: Html, contents: dict[str, str]) -> Html:
-    """A report; ``contents`` are names of sections by their ids."""
-    links = [tag("a", name, href=f"#{key}") for key, name in contents.items()]
+def page(title: str, header: Html, parts: Mapping[str, tuple[str, Html]]) -> Html:
+    """A report; its parts are headings and what is below them, by their ids."""
+    links = [tag("a", name, href=f"#{key}") for key, (name, _) in parts.items()]
     theme = tag("button", "Dark", type="button", id="theme", class_="needs-script")
     bar = tag("div", tag("nav", *links, aria_label="Sections"), theme, class_="topbar")
     skip = tag("a", "Skip to the verdict", href="#verdict", class_="skip")
+    sections = (section(key, name, inside) for key, (name, inside) in parts.items())
     main = tag("main", lines(*sections))
     foot = tag("footer", tag("p", "Made by invariance from the files of the run."))
     return document(
@@ -73,7 +75,7 @@ def page(title: str, header: Html, *sections: Html, contents: dict[str, str]) ->
     )
 
 
-def section(name: str, title: str, *children: Html) -> Html:
+def section(name: str, title: str, inside: Html) -> Html:
     """A part of the page with its heading."""
     heading = tag("h2", title, id=name)
-    return tag("section", lines(heading, *children), aria_labelledby=name)
+    return tag("section", lines(heading, inside), aria_labelledby=name)

@@ -121,17 +121,21 @@ def _grid(gallery: Gallery, asked: list[int]) -> Html:
 
 
 def _neighbor(gallery: Gallery, i: int, j: int, score: float) -> Html:
-    label, kind, mark = gallery.label(j), "", ""
-    if gallery.labels is not None:
-        right = gallery.labels[i] == gallery.labels[j]
-        kind, mark = ("right", "✓ ") if right else ("wrong", "✗ ")
-    agrees = (
-        "" if not kind else ", same label" if kind == "right" else ", another label"
-    )
+    label = gallery.label(j)
+    right = None if gallery.labels is None else gallery.labels[i] == gallery.labels[j]
+    agrees = "" if right is None else ", same label" if right else ", another label"
     alt = f"{gallery.names[j]}{f', {label}' if label else ''}{agrees}, {score:.2f}"
-    below = tag("span", mark, tag("b", label or f"{score:.2f}"), class_="label")
+    return _hit(gallery, j, label or f"{score:.2f}", alt, right)
+
+
+def _hit(gallery: Gallery, j: int, words: str, alt: str, right: bool | None) -> Html:
+    """A picture that was found, and whether it is one that was looked for."""
+    mark, kind = {None: ("", None), True: ("✓ ", "right"), False: ("✗ ", "wrong")}[
+        right
+    ]
+    below = tag("span", mark, tag("b", words), class_="label")
     title = tag("span", below, aria_hidden="true")
-    return tag("li", thumbnail(gallery, j, alt), title, class_=kind or None)
+    return tag("li", thumbnail(gallery, j, alt), title, class_=kind)
 
 
 def why_no_pictures(run: Record) -> str:
@@ -209,10 +213,7 @@ def _caption_row(gallery: Gallery, k: int) -> Html:
     for i, score, right in zip(
         caption.pictures, caption.scores, caption.right, strict=True
     ):
-        mark, kind = ("✓ ", "right") if right else ("✗ ", "wrong")
         fits = "as described" if right else "something else"
         alt = f"{gallery.names[i]}, {fits}, {score:.2f}"
-        below = tag("span", mark, tag("b", f"{score:.2f}"), class_="label")
-        title = tag("span", below, aria_hidden="true")
-        cells.append(tag("li", thumbnail(gallery, i, alt), title, class_=kind))
+        cells.append(_hit(gallery, i, f"{score:.2f}", alt, right))
     return tag("li", tag("div", caption.text, class_="query"), tag("ol", *cells))

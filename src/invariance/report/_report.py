@@ -17,7 +17,7 @@ from ._federated import show_clients
 from ._html import Missing
 from ._map import embedding_map
 from ._origin import show_commands, show_environment, show_settings
-from ._page import page, section
+from ._page import page
 from ._pictures import caption_grid, neighbor_grid, sheet, views
 from ._score_table import figures, show_scores
 
@@ -66,8 +66,7 @@ def make_report(run: Record, defaults: Mapping[str, Any] | None) -> Html:
     return page(
         f"{run.name}: run report",
         lines(tag("h1", run.name), tag("p", summarize(run))),
-        *(section(key, title, inside) for key, (title, inside) in kept.items()),
-        contents={key: title for key, (title, _) in kept.items()},
+        kept,
     )
 
 

@@ -14,7 +14,7 @@ from ..folder import (
 from ..markup import Html, lines, tag
 from ..words import show_duration
 from ._charts import color_of, hide_box
-from ._facts import find_setting
+from ._facts import find_setting, name_task
 from ._html import scroll
 from ._numbers import minus, show_number
 from ._score_table import read_information, read_rank, show_score
@@ -83,10 +83,9 @@ def show_runs(runs: Sequence[Record], names: Sequence[str]) -> Html:
 
 
 def _name(k: int, run: Record, name: str) -> Html:
-    method = f"{run.config.get('method', '?')} on {run.config.get('data', '?')}"
     swatch = tag("i", class_=f"swatch {color_of(k)}")
     label = tag("label", hide_box(k), swatch, name)
-    below = tag("small", method if run.config else "settings not known")
+    below = tag("small", name_task(run) if run.config else "settings not known")
     return tag("th", label, below, scope="row", data_value=name)
 
 

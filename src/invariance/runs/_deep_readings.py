@@ -18,7 +18,8 @@ from ..diagnostics import (
 )
 from ..evaluation import linear_probe
 from ..objectives import OBJECTIVES, Objective
-from ..views import ViewSet, draw_parameters
+from ..views import draw_parameters
+from ._pool import Pool, Rows
 
 BATCHES = (16, 64, 256)
 MOST_BATCHES = 100  # whose gradients are compared: the noise is known to about 7 %
@@ -184,24 +185,22 @@ def find_loss(
     return torch.stack([t.total for t in objective.terms_of_views([u, v])]).mean()
 
 
-def augmentation_readings(
-    h: Float[Tensor, "n e"],
-    z: Float[Tensor, "n d"] | None,
-    labels: Int[Tensor, " n"] | None,
-    views: ViewSet,
-    shape: tuple[int, ...],
-    samples: Int[Tensor, " n"],
-    seed: int,
-    epoch: int,
-) -> Iterator[Reading]:
+def augmentation_readings(rows: Rows, pool: Pool) -> Iterator[Reading]:
     """How much of each augmentation can be read off h and off z, and of the class."""
+    h, z, labels = rows.h[0], None if rows.z is None else rows.z[0], rows.labels
     if len(h) < FEWEST:
         return
-    parameters = draw_parameters(views, shape, samples=samples, seed=seed, epoch=epoch)
+    parameters = draw_parameters(
+        pool.parts.views,
+        pool.sources[0].shape,
+        samples=rows.samples,
+        seed=pool.seed,
+        epoch=pool.epoch,
+    )
     kinds = {"h": h} if z is None else {"h": h, "z": z}
     if parameters:
         targets = torch.stack(list(parameters.values()), 1)
-        scores = {of: linear_r2(rows, targets) for of, rows in kinds.items()}
+        scores = {of: linear_r2(x, targets) for of, x in kinds.items()}
         for i, name in enumerate(parameters):
             for of in kinds:
                 value = scores[of][i]
@@ -224,8 +223,8 @@ def augmentation_readings(
             )
     if labels is not None and len(labels.unique()) > 1:
         half = len(h) // 2
-        for of, rows in kinds.items():
-            score = linear_probe(rows[:half], labels[:half], rows[half:], labels[half:])
+        for of, x in kinds.items():
+            score = linear_probe(x[:half], labels[:half], x[half:], labels[half:])
             yield Reading(
                 "class kept",
                 of,

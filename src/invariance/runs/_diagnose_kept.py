@@ -7,8 +7,6 @@ that of a pool a hundred times as large; and what classifiers make of the featur
 """
 
 import contextlib
-import dataclasses
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +14,6 @@ from typing import Any
 
 from torch import nn
 
-from ..data import Source
 from ..devices import choose_device
 from ..diagnostics import diagnosis, information_by_pool, sharpest_temperature
 from ..errors import DataError
@@ -25,16 +22,16 @@ from ..evaluation import (
     ProtocolPlan,
     Task,
     evaluate_encoders,
-    list_partnered,
     make_task,
     plan_protocols,
 )
-from ..folder import KEPT_READINGS, TRAINED, Row, list_kept, write_whole
-from ..plain_numbers import check_least
+from ..folder import KEPT_READINGS, TRAINED, Row, list_kept, write_lines
 from ..progress import tell
-from ..training import Run, load, read_kept, temperature_of
-from ._diagnose import DIAGNOSED, FACTOR, MOST_BYTES, Rows, encode_pool, load_pool
-from ._open import OpenRun, load_part, open_run, rebuild_learner
+from ..training import Run, load, read_kept
+from ._diagnose import DIAGNOSED
+from ._open import open_run
+from ._open_data import RunData
+from ._pool import Pool, Rows, open_pool
 
 PROTOCOLS = ("knn", "linear")
 NAMES = {
@@ -84,8 +81,6 @@ def diagnose_kept(
         quiet: Say nothing while it works; otherwise a line about each epoch.
     """
     plan = plan_protocols(protocols) if protocols else None  # a bad name comes first
-    check_least("batch_size", batch_size, 2)
-    check_least("pool", pool, 2)
     opened = open_run(run, network=network)
     paths = list_kept(opened.folder)
     if not paths:
@@ -93,58 +88,39 @@ def diagnose_kept(
             f"{opened.folder} has kept no epochs to read: train with --keep-every N."
         )
     place = choose_device(device, auto=("cuda",))
-    size = opened.batch_size if batch_size is None else batch_size
-    most = MOST_BYTES // (8 * opened.encoder.width)
-    n_pool = min(FACTOR * size, most) if pool is None else pool
-    sources, _ = load_pool(opened, data, n_pool, place, data_root)
+    source = open_pool(
+        opened, data, place, batch_size=batch_size, n=pool, data_root=data_root
+    )
     scored = protocols is None or plan is not None
-    task = find_task(opened, data, place, data_root) if scored else None
+    task = find_task(RunData(opened, data, place, data_root)) if scored else None
     if task is not None and plan is None:
         plan = choose_usual(task)
-    parts = rebuild_learner(opened, sources[0], data, place)
     rows: list[Row] = []
     for epoch, path in paths.items():
         tell(f"{opened.name}: epoch {epoch}", quiet=quiet)
         state = read_kept(path, map_location=place)
         encoder = load(path, network=network)
-        if parts.learner is not None:
-            parts.learner.load_state_dict(state["learner"])
-        objective = None if parts.learner is None else parts.learner.cosine_objective
-        temperature = temperature_of(objective)
+        if source.parts.learner is not None:
+            source.parts.learner.load_state_dict(state["learner"])
+        temperature = source.parts.temperature
         if state.get("controller"):  # it had moved the temperature by then
             temperature = float(state["controller"]["temperature"])
-        seen = encode_pool(
-            dataclasses.replace(opened, encoder=encoder), parts, sources, n_pool, place
-        )
         row = {"epoch": epoch, "step": state["step"]}
-        row |= read_views(
-            seen,
-            temperature,
-            min(size, len(seen.samples)),
-            negatives=getattr(objective, "negatives", None) or "cross",
-            held=len(list_partnered(sources[0])),
-        )
+        row |= read_views(source.encode(encoder), source, temperature)
         if task is not None and plan is not None:
             row |= read_scores(task, encoder.to(place), plan)
         rows.append(row)
     if keep:
-        text = "".join(json.dumps(row) + "\n" for row in rows)
         advice = f"The readings of {opened.folder} were not saved."
-        write_whole(opened.folder / KEPT_READINGS, text.encode(), advice=advice)
+        write_lines(opened.folder / KEPT_READINGS, rows, advice=advice)
     return rows
 
 
-def find_task(
-    run: OpenRun, data: Any, device: Any, data_root: str | None
-) -> Task | None:
+def find_task(data: RunData) -> Task | None:
     """What to score on; None without labels or without samples that were held out."""
-    where: dict[str, Any] = {"is_own": run.is_own(data, data_root), "device": device}
     try:
-        parts: list[Source] = [
-            load_part(run, data, split, data_root=data_root, **where)[0]
-            for split in ("train", "test")
-        ]
-        return make_task(*parts, limit=LIMIT, device=device)
+        train, test = (data.load(split)[0] for split in ("train", "test"))
+        return make_task(train, test, limit=LIMIT, device=data.device)
     except DataError:
         return None
 
@@ -158,13 +134,13 @@ def choose_usual(task: Task) -> ProtocolPlan | None:
     return plan_protocols(names) if names else None
 
 
-def read_views(
-    rows: Rows, temperature: float, batch_size: int, *, negatives: str, held: int
-) -> Row:
+def read_views(rows: Rows, pool: Pool, temperature: float) -> Row:
     """What two views of the pool say; of one view, only where its rows lie."""
-    of, pair = ("h", rows.h) if rows.z is None else ("z", rows.z)
-    n = pair.shape[1]
+    of, pair = rows.views
+    n, held = pair.shape[1], pool.n_held_out
+    batch_size = min(pool.batch_size, n)
     few = rows.first(min(held, n, DIAGNOSED) if held >= batch_size else n)
+    negatives = pool.parts.negatives
     read = diagnosis(few.h, few.z, temperature=temperature, negatives=negatives)
     values = {(reading.name, reading.of): reading.value for reading in read.readings}
     row: Row = {"of": of, "temperature": temperature, "batch_size": batch_size}

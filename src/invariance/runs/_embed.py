@@ -23,7 +23,7 @@ from ..processes import ALONE, join_processes, share_cores
 from ..progress import Progress, tell
 from ._embed_job import Job, Stretch
 from ._embed_parts import Shard
-from ._embed_request import check_request
+from ._embed_request import Request, check_request
 from ._embedding_files import About, EmbeddingFile, Part, choose_writer
 from ._embeddings import Embeddings
 from ._inputs import (
@@ -76,25 +76,18 @@ def embed(
     >>> embeddings.names[:2], embeddings.class_names[embeddings.labels[0]]
     (('0', '1'), 'circle')
     """
-    check_request(
+    request = check_request(
         run_or_encoder,
         data,
-        batch_size=batch_size,
-        limit=limit,
-        workers=workers,
-        max_bad_fraction=max_bad_fraction,
-    )
-    where = choose_device(device)
-    encoder, images = open_inputs(
-        run_or_encoder,
-        data,
-        quiet=quiet,
         split=split,
         limit=limit,
+        batch_size=batch_size,
         workers=workers,
         data_root=data_root,
         max_bad_fraction=max_bad_fraction,
     )
+    where = choose_device(device)
+    encoder, images = open_inputs(request, quiet=quiet)
     parts: list[Stretch] = []
     unit = f"{images.items.kind.word}s"
     with Progress(len(images), unit=unit, quiet=quiet) as progress:
@@ -156,29 +149,23 @@ def write_embeddings(
     (10, 256)
     """
     began = time.monotonic()
-    check_request(
+    request = check_request(
         run_or_encoder,
         data,
-        batch_size=batch_size,
+        split=split,
         limit=limit,
+        batch_size=batch_size,
         workers=workers,
+        data_root=data_root,
         max_bad_fraction=max_bad_fraction,
         out=file,
         shard=shard,
     )
     processes = join_processes() if shared else ALONE
     where = processes.choose_device(device)
+    silent = quiet or not processes.first
     path, write = choose_writer(file)
-    encoder, images = open_inputs(
-        run_or_encoder,
-        data,
-        quiet=quiet or not processes.first,
-        split=split,
-        limit=limit,
-        workers=workers,
-        data_root=data_root,
-        max_bad_fraction=max_bad_fraction,
-    )
+    encoder, images = open_inputs(request, quiet=silent)
     if workers is None and processes.count > 1:  # all decode at once
         most = min(images.workers, share_cores(processes.count))
         images = replace(images, workers=most)
@@ -232,7 +219,6 @@ def write_embeddings(
         n_new = sum(stop - start for start, stop in batches)
         done = n_images - n_new
         whole = processes.count == 1 and n_new == len(images)
-        silent = quiet or not processes.first
         if done:
             tell(f"continuing after {done:,} of {n_images:,}", quiet=silent)
         unit = f"{images.items.kind.word}s"
@@ -286,12 +272,10 @@ def make_part(shard: str, images: NamedImages, batch_size: int) -> Part:
     )
 
 
-def open_inputs(
-    run_or_encoder: Any, data: Any, *, quiet: bool, **how: Any
-) -> tuple[Encoder, NamedImages]:
+def open_inputs(request: Request, *, quiet: bool) -> tuple[Encoder, NamedImages]:
     """The encoder and the images; tells what there is to know about them."""
-    encoder, notes = open_encoder(run_or_encoder)
-    images = open_images(data, encoder, run=run_or_encoder, **how)
+    encoder, notes = open_encoder(request.run_or_encoder)
+    images = open_images(request, encoder)
     for note in (*notes, *images.notes):
         tell(note, quiet=quiet)
     return encoder, images

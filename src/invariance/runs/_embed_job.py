@@ -27,7 +27,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..errors import DataError
-from ..folder import write_whole
+from ..folder import refuse_file, write_whole
 from ._embedding_files import Rows
 
 ADVICE = (
@@ -78,11 +78,7 @@ class Job:
         difference = self._compare(begun) if begun is not None else ""
         allowed = overwrite or bool(begun and not difference and begun.get("overwrite"))
         placed = self._is_placed() and not difference  # by this job, which was killed
-        if self.target.exists() and not allowed and not placed:
-            raise DataError(
-                f"{str(self.target)!r} exists already: choose another name, or use "
-                "--overwrite (overwrite=True) to replace it."
-            )
+        refuse_file(self.target, overwrite=allowed or placed)
         if difference:
             if not overwrite and any(self.folder.glob(STRETCHES)):
                 raise DataError(

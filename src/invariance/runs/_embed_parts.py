@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import DataError, SettingError
-from ..folder import write_whole
+from ..folder import refuse_file, write_whole
 from ..words import count, join_words
 from ._embedding_files import (
     About,
@@ -119,11 +119,7 @@ def merge_embeddings(
     began = time.monotonic()
     path, write = choose_writer(file)
     paths = [Path(part).expanduser() for part in parts]
-    if path.exists() and not overwrite:
-        raise DataError(
-            f"{str(path)!r} exists already: choose another name, or use --overwrite "
-            "(overwrite=True) to replace it."
-        )
+    refuse_file(path, overwrite=overwrite)
     if any(path.resolve() == part.resolve() for part in paths):
         raise SettingError(f"{str(path)!r} is one of the parts: name another file.")
     opened = [open_part(part) for part in paths]

@@ -1,5 +1,6 @@
-"""What embed and search are asked for, as far as it can be checked without torch."""
+"""What embed and search are asked for, checked as far as that needs no torch."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +10,60 @@ from ..folder import require_encoder
 from ..plain_numbers import check_least, check_share
 
 
+@dataclass(frozen=True, eq=False)
+class Request:
+    """An encoder and the samples that it is to see; what cannot work is refused.
+
+    Attributes:
+        run_or_encoder: a run, its folder, an encoder file, or an encoder.
+        data: a folder, file, data set's name, array or Dataset; None is found later, as
+            what the run was trained on.
+        split: "train", "test" or "all".
+        limit: at most this many samples, evenly spread.
+        batch_size: samples encoded at once.
+        workers: decoding processes; None is as many as cores for image files.
+        data_root: where named sets are kept.
+        max_bad_fraction: a larger share of unreadable samples is an error.
+    """
+
+    run_or_encoder: Any
+    data: Any
+    split: str = "all"
+    limit: int | None = None
+    batch_size: int = 256
+    workers: int | None = None
+    data_root: str | Path | None = None
+    max_bad_fraction: float | int = 0.2
+
+    def __post_init__(self) -> None:
+        check_least("batch_size", self.batch_size, 1)
+        check_least("limit", self.limit, 1)
+        check_workers(self.workers)
+        check_share("max_bad_fraction", self.max_bad_fraction)
+        if isinstance(self.run_or_encoder, str | Path):
+            require_encoder(self.run_or_encoder)
+        if self.data is not None:
+            require_data(self.data)
+
+
 def check_request(
     run_or_encoder: Any,
     data: Any,
     *,
-    batch_size: int,
-    limit: int | None,
-    workers: int | None,
-    max_bad_fraction: float | int = 0.2,
     out: str | Path | None = None,
     shard: str | None = None,
-) -> None:
-    """Refuse what cannot work before time is spent on it, or a file is made."""
-    check_least("batch_size", batch_size, 1)
-    check_least("limit", limit, 1)
-    check_workers(workers)
-    check_share("max_bad_fraction", max_bad_fraction)
+    **how: Any,
+) -> Request:
+    """The request, with its file; what cannot work is refused before time is spent.
+
+    Args:
+        run_or_encoder: as in ``Request``.
+        data: as in ``Request``.
+        out: the file to write, if one is written.
+        shard: the share of the samples that it is to hold.
+        **how: the other parts of a ``Request``.
+    """
+    request = Request(run_or_encoder, data, **how)
     if out is not None:
         from ._embedding_files import choose_writer
 
@@ -34,7 +73,4 @@ def check_request(
 
         Shard.parse(shard)
         check_part_name(out or "")
-    if isinstance(run_or_encoder, str | Path):
-        require_encoder(run_or_encoder)
-    if data is not None:  # what a run was trained on is found later
-        require_data(data)
+    return request

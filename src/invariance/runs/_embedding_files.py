@@ -28,6 +28,7 @@ from jaxtyping import Float32, Int
 
 from ..data import has_columns
 from ..errors import DataError, SettingError
+from ..folder import require_place
 
 BLOCK = 8192  # rows read at once
 CSV_BLOCK = 2 << 20  # bytes read at once; a line has to fit
@@ -398,10 +399,7 @@ def choose_writer(file: str | Path) -> tuple[Path, Writer]:
     """Where a file goes and how it is written; what cannot be a file is refused."""
     path = Path(file).expanduser()
     write = choose_format(path).write
-    if not path.parent.is_dir():
-        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
-    if path.is_dir():
-        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    require_place(path)
     return path, write
 
 

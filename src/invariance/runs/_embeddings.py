@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float32, Int
 from torch import Tensor
 
-from ..errors import DataError, ShapeError
-from ..folder import write_whole
+from ..errors import ShapeError
+from ..folder import refuse_file, write_whole
 from ..markup import html_sentences, html_table
 from ..words import count
 from ._embedding_files import (
@@ -86,11 +86,7 @@ class Embeddings:
             overwrite: replace a file that is there.
         """
         path, write = choose_writer(path)
-        if path.exists() and not overwrite:
-            raise DataError(
-                f"{str(path)!r} exists already: choose another name, or use "
-                "overwrite=True to replace it."
-            )
+        refuse_file(path, overwrite=overwrite)
         write_whole(
             path,
             lambda file: write(file, self.about(), self.blocks),

@@ -34,14 +34,8 @@ from ..plain_numbers import check_least
 from ..processes import ALONE, join_processes
 from ..progress import tell
 from ..training import Run
-from ._open import (
-    OpenRun,
-    folder_of,
-    load_part,
-    open_run,
-    require_part,
-    untrained_encoder,
-)
+from ._open import OpenRun, folder_of, open_run, untrained_encoder
+from ._open_data import RunData
 
 
 def evaluate(
@@ -114,20 +108,15 @@ def evaluate(
         [read_environment(folder) for folder in folders],
     )
     labels, notes = describe_settings(folders, settled)
-    mine = [run.is_own(data, data_root) for run in opened]
-    for run, is_own in zip(opened, mine, strict=True):  # before the first one is scored
-        require_part(run, data, "test", is_own=is_own)
+    sources = [RunData(run, data, place, data_root) for run in opened]
+    for source in sources:  # before the first run is scored
+        source.require("test")
     all_rows: list[Row] = []
     unsaved: list[str] = []
     pixels: dict[tuple[Any, ...], list[Row]] = {}  # seeds of one setting share them
-    for run, is_own, label in zip(opened, mine, labels, strict=True):
-        where: dict[str, Any] = {
-            "is_own": is_own,
-            "device": place,
-            "data_root": data_root,
-        }
-        train, remarks = load_part(run, data, "train", **where)
-        test, _ = load_part(run, data, "test", **where)
+    for run, source, label in zip(opened, sources, labels, strict=True):
+        train, remarks = source.load("train")
+        test, _ = source.load("test")
         task = make_task(train, test, limit=limit, device=place, processes=processes)
 
         def report(line: str, run: OpenRun = run) -> None:
@@ -135,7 +124,8 @@ def evaluate(
 
         common: dict[str, Any] = {"plan": plan, "seeds": seeds, "say": report}
         which = run.data if data is None else id(data)
-        key = which, train.shape, len(train), len(test)
+        mark = train.origin.fingerprint  # which also says what the labels are
+        key = which, mark, train.shape, len(train), len(test)
         if key not in pixels:
             pixels[key] = evaluate_encoders(task, {train.kind.baseline: None}, **common)
         encoders, epochs, why, towers = _encoders(run, place)
@@ -162,7 +152,7 @@ def evaluate(
             rows += processes.decide(score_twin)
         try:
             if processes.first:
-                _keep(run, rows, train if is_own else None)
+                _keep(run, rows, train if source.is_own else None)
         except (DataError, OSError) as cause:  # they took long: shown all the same
             unsaved.append(str(cause))
         tag = {"run": str(run.folder)} | ({"setting": label} if label else {})

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..encoders import BATCHES, Encoder, compare_features
 from ..errors import DataError, SettingError, choose
+from ..folder import refuse_file, require_place
 from ..progress import tell
 from ._export_formats import FORMATS, Format
 from ._inputs import open_encoder
@@ -79,13 +80,7 @@ def export(
     encoder, notes = open_encoder(run_or_encoder)
     encoder = encoder.cpu()
     path = choose_path(run_or_encoder, encoder, kind, file)
-    if path.exists() and not overwrite:
-        raise DataError(
-            f"{str(path)!r} exists already: choose another name, or use --overwrite "
-            "(overwrite=True) to replace it."
-        )
-    if not path.parent.is_dir():
-        raise SettingError(f"There is no folder {str(path.parent)!r} to write into.")
+    refuse_file(path, overwrite=overwrite)
     for note in notes:
         tell(note, quiet=quiet)
     part = path.with_name(f".part.{path.name}")
@@ -113,8 +108,7 @@ def choose_path(
         name = Path(folder).resolve().stem if named else encoder.name.replace("/", "-")
         return Path(name + kind.suffix)
     path = Path(file).expanduser()
-    if path.is_dir():
-        raise SettingError(f"{str(path)!r} is a folder: name a file.")
+    require_place(path)
     ending = "." + kind.suffix.rpartition(".")[2]
     if path.suffix != ending:
         raise SettingError(

@@ -33,6 +33,7 @@ from ..folder import CONFIG, ENCODER, read_settings, resume_command
 from ..training import Train
 from ..training import load as load_encoder
 from ..words import count
+from ._embed_request import Request
 
 SAMPLED = 64  # images that stand for those that are not files
 
@@ -109,21 +110,12 @@ class NamedImages:
         return len(self.items)
 
 
-def open_images(
-    data: Any,
-    encoder: Encoder,
-    *,
-    run: Any = None,
-    split: str = "all",
-    limit: int | None = None,
-    workers: int | None = None,
-    data_root: str | Path | None = None,
-    max_bad_fraction: float | int = 0.2,
-) -> NamedImages:
+def open_images(request: Request, encoder: Encoder) -> NamedImages:
     """Samples of the kind that an encoder takes, in its shape.
 
-    Tables are read by the columns of ``run``, where they have them.
+    Tables are read by the columns of the run, where they have them.
     """
+    run, data = request.run_or_encoder, request.data
     kind, shape = encoder.kind, encoder.input_shape
     if kind is None or (isinstance(kind, Image) and shape[1] != shape[2]):
         raise ShapeError(
@@ -136,13 +128,13 @@ def open_images(
     columns: dict[str, Any] = find_own_columns(run, data)
     source = load(
         data,
-        split=split,
+        split=request.split,
         kind=kind,
-        n=limit,
+        n=request.limit,
         storage="streamed",
-        data_root=data_root,
-        workers=workers,
-        max_bad_fraction=float(max_bad_fraction),
+        data_root=request.data_root,
+        workers=request.workers,
+        max_bad_fraction=float(request.max_bad_fraction),
         text_column=find_columns(run, data) if isinstance(kind, Text) else None,
         **columns,
     )
@@ -155,7 +147,8 @@ def open_images(
         )
     path = Path(data).expanduser() if isinstance(data, str | Path) else None
     are_files = items.paths is not None
-    fit = describe_fit(data, items, data_root, columns.get("image_column"))
+    fit = describe_fit(data, items, request.data_root, columns.get("image_column"))
+    workers = request.workers
     if workers is None:  # to copy the images of an array is no work for more processes
         decodes = are_files or (is_hub(data) and isinstance(kind, Image))
         workers = source.workers if decodes else 0

@@ -1,4 +1,4 @@
-"""A run folder, opened: its settings, encoders, learner, and the data to judge them."""
+"""A run folder, opened: its settings, its encoders and its learner."""
 
 import copy
 import dataclasses
@@ -9,16 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from ..data import (
-    Image,
-    Source,
-    data_exists,
-    default_shape,
-    fingerprint,
-    has_captions,
-    same_images,
-)
-from ..data import load as load_data
+from ..data import Source, data_exists
 from ..encoders import (
     Encoder,
     Towers,
@@ -42,6 +33,7 @@ from ..folder import (
     require_run,
 )
 from ..methods import METHODS, Learner
+from ..objectives import Objective
 from ..randomness import keep_random_states, seed_all
 from ..training import (
     BATCH,
@@ -53,9 +45,9 @@ from ..training import (
     make_views,
     newest_checkpoint,
     start_weights_from,
+    temperature_of,
 )
 from ..views import ViewSet
-from ._inputs import find_columns, find_own_columns
 
 
 @dataclass(frozen=True)
@@ -97,20 +89,6 @@ class OpenRun:
     def held_out_nothing(self) -> bool:
         """Whether it was trained on every image there was."""
         return self.images.get("n_held_out") == 0
-
-    def is_own(self, data: Any, data_root: str | None = None) -> bool:
-        """Whether these are the images it was trained on, wherever they lie."""
-        if data is None:
-            return True
-        known = self.images.get("fingerprint", "")
-        if not known:
-            return False
-        root = data_root or self.settings.data_root
-        how: dict[str, Any] = {"text_column": find_columns(self.folder, data)}
-        how["image_column"] = find_own_columns(self.folder, data).get("image_column")
-        if not isinstance(self.encoder.kind, Image):  # which only shapes images
-            how["kind"] = self.encoder.kind
-        return same_images(fingerprint(data, data_root=root, **how), known)
 
 
 def open_run(run: str | Path | Run, *, network: nn.Module | None = None) -> OpenRun:
@@ -207,112 +185,6 @@ def untrained_encoder(run: OpenRun) -> tuple[Encoder | None, str, Towers | None]
     return encoder.eval(), "", towers
 
 
-def load_part(
-    run: OpenRun,
-    data: Any,
-    split: str,
-    *,
-    is_own: bool,
-    device: Any = "cpu",
-    data_root: str | None = None,
-    n: int | None = None,
-) -> tuple[Source, tuple[str, ...]]:
-    """One part of a run's own data or of others, and what one should know of it."""
-    require_part(run, data, split, is_own=is_own)
-    settings, kind = run.settings, run.encoder.kind
-    data_root = data_root or settings.data_root
-    data = run.data if data is None else data
-    parts: dict[str, Any] = {}
-    if is_own:
-        hold_out = "nothing" if run.held_out_nothing else settings.hold_out
-        parts = {"labels": settings.labels, "hold_out": hold_out}
-    if n is None and is_own and split == "train":
-        n = settings.limit
-    how: dict[str, Any] = {
-        "kind": kind,
-        "n": n,
-        "data_root": data_root,
-        "device": device,
-        "text_column": find_columns(run.folder, data),
-        **find_own_columns(run.folder, data),
-        **parts,
-    }
-    how |= _describe_captions(run, data, is_own)
-    source = load_data(data, split=split, **how)
-    only_scored = source.scores is not None and source.targets is None
-    if only_scored and split == "test" and not is_own:  # nothing is fitted to them
-        source = load_data(data, split="all", **how)
-    notes = [str(note) for note in source.notes if note.kind == "unreadable"]
-    known = run.images.get("fingerprint")
-    if is_own and known and not same_images(source.origin.fingerprint, known):
-        notes.append(
-            f"The {source.kind.word}s of {source.name} are not those that {run.name} "
-            "was trained on: some have been added, removed or changed since."
-        )
-    if not is_own and isinstance(kind, Image):
-        notes = [*_conversion(data, source, data_root, how.get("image_column")), *notes]
-    return source, tuple(notes)
-
-
-def require_part(run: OpenRun, data: Any, split: str, *, is_own: bool) -> None:
-    """Raise where a part of the data cannot be there; nothing is loaded."""
-    kind = run.encoder.kind
-    if data is None and run.from_python:
-        raise DataError(
-            f"{run.name} was trained on an object given in Python, which a run folder "
-            "cannot keep: name data with --data, or pass data= in Python."
-        )
-    if data is None and not data_exists(run.data):
-        raise DataError(
-            f"{run.name} was trained on {run.data!r}, which is gone, or cannot be "
-            "seen from here: put it back, or say with --data FOLDER where it is now "
-            "or what to use instead (data= in Python)."
-        )
-    if is_own and split == "test" and run.held_out_nothing:
-        raise DataError(
-            f"{run.name} was trained on all of its data, so nothing is held out to "
-            "score on: name other data with --data (data= in Python), or use "
-            "'invariance diagnose', which needs no labels."
-        )
-    if kind is None or (isinstance(kind, Image) and kind.shape[0] not in (1, 3)):
-        shape = "x".join(map(str, run.encoder.input_shape))
-        raise DataError(
-            f"The encoder of {run.name} takes samples of {shape}; only grey and color "
-            "images can be loaded for it."
-        )
-
-
-def _describe_captions(run: OpenRun, data: Any, is_own: bool) -> dict[str, Any]:
-    """Whether images are read with their captions, and how, for a run on pairs."""
-    if run.towers is None or not (is_own or has_captions(data)):
-        return {}
-    settings, options = run.settings, {}
-    if is_own:
-        options = {
-            "captions": settings.captions or True,
-            "image_column": settings.image_column,
-            "text_column": settings.text_column,
-        }
-    return {"captions": True, "other_kind": run.towers.other.kind, **options}
-
-
-def _conversion(
-    data: Any, source: Source, data_root: str | None, image_column: str | None
-) -> list[str]:
-    """A sentence if the images are not of the shape that the encoder takes."""
-    before = default_shape(data, data_root=data_root, image_column=image_column)
-    after = source.shape
-    if before == after:
-        return []
-    changes = ["resized"] * (before[1:] != after[1:])
-    if before[0] != after[0]:
-        grey = after[0] == 1
-        changes.append("turned to grey" if grey else "given three equal channels")
-    a, b = ("x".join(map(str, shape)) for shape in (before, after))
-    how = " and ".join(changes)
-    return [f"Images of {source.name} were {how}: {a}, the encoder takes {b}."]
-
-
 @dataclass(frozen=True)
 class Rebuilt:
     """What trained, or as much of it as can be had."""
@@ -323,6 +195,21 @@ class Rebuilt:
     why: str = ""
     other: OtherSide | None = None
     """The second side of pairs, where it was learned from, too."""
+
+    @property
+    def objective(self) -> Objective | None:
+        """What was trained with, where it compares by cosines."""
+        return None if self.learner is None else self.learner.cosine_objective
+
+    @property
+    def temperature(self) -> float:
+        """That of the objective, or a common one."""
+        return temperature_of(self.objective)
+
+    @property
+    def negatives(self) -> str:
+        """Which rows the objective takes as negatives, or the usual ones."""
+        return getattr(self.objective, "negatives", None) or "cross"
 
 
 def rebuild_learner(run: OpenRun, source: Source, data: Any, device: Any) -> Rebuilt:

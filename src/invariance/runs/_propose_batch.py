@@ -32,12 +32,11 @@ from ..training import (
     Run,
     find_kept,
     read_kept,
-    temperature_of,
     train,
 )
 from ._deep_readings import MOST_BATCHES, find_loss
-from ._diagnose import FACTOR, MOST_BYTES, encode_pool, load_pool
-from ._open import OpenRun, open_run, rebuild_learner
+from ._open import OpenRun, open_run
+from ._pool import open_pool
 
 
 def propose_batch_size(
@@ -63,20 +62,17 @@ def propose_batch_size(
     """
     opened = open_run(run, network=network)
     place = choose_device(device, auto=("cuda",))
-    size = opened.batch_size
-    most = MOST_BYTES // (8 * opened.encoder.width)
-    n_pool = min(FACTOR * size, most)
-    sources, _ = load_pool(opened, data, n_pool, place, None)
-    parts = rebuild_learner(opened, sources[0], data, place)
-    if parts.learner is None:
-        raise DataError(f"There is no gradient to read. {parts.why}")
+    pool = open_pool(opened, data, place)
+    size, learner, encoder = pool.batch_size, pool.parts.learner, opened.encoder
+    if learner is None:
+        raise DataError(f"There is no gradient to read. {pool.parts.why}")
     if epoch is not None:
         path = find_kept(opened.folder, epoch)
-        parts.learner.load_state_dict(read_kept(path, map_location=place)["learner"])
-        opened = dataclasses.replace(opened, encoder=parts.learner.encoder)
+        learner.load_state_dict(read_kept(path, map_location=place)["learner"])
+        encoder = learner.encoder
     tell(f"{opened.name}: noise of the gradient", quiet=quiet)
-    rows = encode_pool(opened, parts, sources, n_pool, place)
-    pair, objective = rows.z, parts.learner.cosine_objective
+    rows = pool.encode(encoder)
+    pair, objective = rows.z, pool.parts.objective
     if objective is None or pair is None or len(pair) < 2 or pair.shape[1] < 4 * size:
         raise DataError(
             f"The noise of a gradient takes two views and four batches of {size}, "
@@ -95,8 +91,8 @@ def propose_batch_size(
     )
     ess = None
     if objective.negatives is not None and not labeled:
-        how: Any = {"temperature": temperature_of(objective)}
-        ess = effective_sample_size(u, v, **how, negatives=objective.negatives)
+        how: Any = {"negatives": objective.negatives}
+        ess = effective_sample_size(u, v, temperature=pool.parts.temperature, **how)
     n_train = int(opened.images.get("n_train", pair.shape[1]))
     seconds = {}
     for b in sizes or (max(size // 2, 2), min(2 * size, n_train)):

@@ -34,14 +34,14 @@ from ..errors import (
     SettingError,
     ShapeError,
 )
-from ..folder import write_whole
+from ..folder import require_place, write_whole
 from ..markup import html_sentences
 from ..plain_numbers import check_least
 from ..progress import Progress, tell
 from ..words import count
 from ._contact_sheet import draw_contact_sheet
 from ._embed import encode_all, name_unreadable
-from ._embed_request import check_request
+from ._embed_request import Request, check_request
 from ._embedding_files import About, Blocks, Rows, is_embedding_file, open_embeddings
 from ._embeddings import Embeddings
 from ._hits_html import show_hits
@@ -181,18 +181,20 @@ def search(
     """
     check_least("k", k, 1)
     data = find_own_data(run_or_encoder) if data is None else data
-    sizes: dict[str, Any] = {
-        "batch_size": batch_size,
-        "limit": limit,
-        "workers": workers,
-    }
-    check_request(run_or_encoder, data, **sizes)
+    request = check_request(
+        run_or_encoder,
+        data,
+        split=split,
+        limit=limit,
+        batch_size=batch_size,
+        workers=workers,
+        data_root=data_root,
+        max_bad_fraction=max_bad_fraction,
+    )
     if sheet is not None and Path(sheet).suffix.lower() != ".png":
         raise SettingError(f"The contact sheet is a .png file: got {str(sheet)!r}.")
-    if sheet is not None and not Path(sheet).parent.is_dir():
-        raise SettingError(
-            f"There is no folder {str(Path(sheet).parent)!r} to write into."
-        )
+    if sheet is not None:
+        require_place(Path(sheet))
     where = choose_device(device)
     encoder, encoder_notes = open_encoder(run_or_encoder)
     encoder = encoder.to(where)
@@ -215,16 +217,7 @@ def search(
     if isinstance(data, Embeddings) or is_embedding_file(data, or_table=in_tables):
         gallery = open_embedded(data, encoder, run_or_encoder)
     else:
-        images = open_images(
-            data,
-            encoder,
-            run=run_or_encoder,
-            split=split,
-            limit=limit,
-            workers=workers,
-            data_root=data_root,
-            max_bad_fraction=max_bad_fraction,
-        )
+        images = open_images(request, encoder)
         for note in images.notes:
             tell(note, quiet=quiet)
         gallery = embed_as_searched(
@@ -384,7 +377,7 @@ def open_embedded(data: Embeddings | str | Path, encoder: Encoder, run: Any) -> 
             if about.data is None:
                 return None
             how: dict[str, Any] = {"split": about.split, "limit": about.limit}
-            return open_images(about.data, encoder, run=run, **how)
+            return open_images(Request(run, about.data, **how), encoder)
         except InvarianceError:
             return None
 

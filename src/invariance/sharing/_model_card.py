@@ -198,9 +198,8 @@ class Card:
         """Beside what costs nothing and beside the encoder before training."""
         parts = []
         for scores, rows in self.tables():
-            (title, head), *body = make_score_table(scores)
-            cells = [[name, *values] for name, values in body]
-            parts.append(draw_table([title, *head], cells))
+            head, *body = make_score_table(scores)
+            parts.append(draw_table(head, body))
             parts += explain_scores(scores, rows)
         return "\n\n".join(parts) or "It was not scored."
 
