@@ -19,5 +19,10 @@ pytest_plugins = ["tests.shape_checks", "tests.browser"]
 
 def pytest_collection_finish() -> None:
     """What was imported stays: collections of garbage need not look at it again."""
-    gc.collect()
     gc.freeze()
+    gc.collect()  # so that how often all is looked at follows from what is left
+
+
+def pytest_unconfigure() -> None:
+    """Else libraries would complain at the end of what was never let go."""
+    gc.unfreeze()

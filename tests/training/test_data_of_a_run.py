@@ -1,6 +1,8 @@
 """Which images a run trains on: how many, in which batches, and where they are."""
 
 import dataclasses
+import gc
+import multiprocessing
 import os
 import shutil
 import sys
@@ -234,3 +236,14 @@ def test_sizes_that_the_machine_cannot_bear(changes, message, small, pictures):
 def test_objects_that_are_something_else(objects, message, small, pictures, our_errors):
     with pytest.raises(SettingError, match=message):
         inv.train(small(), data=pictures, **objects)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_processes_that_read_end_with_the_training(small, pictures, dry_run):
+    settings = small(storage="streamed", workers=2, dry_run=dry_run)
+    gc.disable()  # which would end them too, sooner or later
+    try:
+        inv.train(settings, data=pictures)
+        assert not multiprocessing.active_children()
+    finally:
+        gc.enable()

@@ -170,7 +170,7 @@ def batch_logits(
     # one-sided losses keep the bits they have always had
     how["longest"] = batch.longest if both else math.inf
     if negatives == "all" and both:
-        z, ids = torch.cat([u, v]), how["row_ids"].repeat(2)
+        z, ids = torch.cat([u, v]), torch.cat([how["row_ids"]] * 2)
         how |= {"row_ids": ids, "column_ids": ids}
         how["share"] = None if share is None else share.repeat(2)
         negative = split_views(log_partitions(z, z, scales=scales, **how), 2, share)

@@ -37,6 +37,8 @@ class HostFeed:
         self.fabric, self.plan = fabric, plan
         self.waited = 0.0
         self.done = -1  # it has not begun
+        self.turns: Iterator[tuple[int, Any]] = iter(())
+        self.read: Iterator[list[Tensor]] = iter(())
 
     def begin(self, epoch: int, place: int) -> None:
         """Go to a step of an epoch, unless the feed is there already.
@@ -83,6 +85,14 @@ class HostFeed:
             make = partial(self.make_views, sides, samples)
             views = see(plan, make, len(samples))
             yield Batch(views, plan.labels(samples, device), samples.to(device))
+
+    def close(self) -> None:
+        """Read no further, which ends the processes that do it.
+
+        Batches are asked for by the feed that holds them: a cycle, so without this the
+        processes would live until Python happens to look for cycles.
+        """
+        self.turns, self.read, self.done = iter(()), iter(()), -1
 
     def draws(self, ids: Tensor, view: int) -> Draws:
         """Random numbers of these samples in this epoch."""
@@ -146,6 +156,9 @@ class DeviceFeed:
             labels = None if self.labels is None else self.labels.index_select(0, rows)
             make = partial(self.make_views, rows)
             yield Batch(see(self.plan, make, len(rows)), labels, rows)
+
+    def close(self) -> None:
+        """There is nothing to end: the samples lie on the device."""
 
     def draws(self, ids: Tensor, view: int) -> Draws:
         """Random numbers of these samples in this epoch."""

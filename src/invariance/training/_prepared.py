@@ -135,8 +135,12 @@ class Prepared:
 
     @contextlib.contextmanager
     def stepping(self) -> Iterator[None]:
-        """Within this, what can go wrong in a step is explained in a sentence."""
+        """Within this, what can go wrong in a step is explained in a sentence.
+
+        Afterwards nothing is read ahead any more.
+        """
         with (
+            contextlib.closing(self.feed),
             explain_overflow(self.fabric, self.plan, self.wrapped),
             refuse_wrong_gradients(self.fabric, self.plan),
             own_stream(self.fabric.device),
