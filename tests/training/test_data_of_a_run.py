@@ -102,7 +102,8 @@ def test_the_first_line_counts_and_says_why(photos):
     ],
 )
 def test_the_default_batch_fits_the_data(n, processes, batch):
-    images = np.zeros((n, 8, 8, 3), np.uint8)
+    gray = np.arange(n, dtype=np.uint8)[:, None, None, None]  # some that differ
+    images = np.broadcast_to(gray, (n, 8, 8, 3))
     plan = make_plan(Train(encoder="tiny"), data=images, processes=processes)
     assert plan.batch_size == batch and plan.settings.batch_size is None
     assert plan.steps_per_epoch >= 1 and (plan.steps_per_epoch > 1 or n < 4)
