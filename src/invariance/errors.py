@@ -3,7 +3,7 @@
 import dataclasses
 import difflib
 import functools
-import sys
+import inspect
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -112,8 +112,8 @@ def warn_caller(message: str) -> None:
 
     However many functions lie between, so that each line of a program warns once.
     """
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and _is_ours(frame.f_globals.get("__name__", "")):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, stacklevel=level)
 

@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from invariance.data import Resident
 from invariance.devices import run_beside
+from invariance.encoders import build_encoder
 from invariance.evaluation import clustering
 from invariance.training import Train, make_plan
 
@@ -143,8 +144,11 @@ def test_the_map_leaves_the_threads_of_others_alone(tmp_path):
         assert threads() == before and set(before) == {3}
 
 
-def test_images_that_are_all_alike(written):
-    about, _, _ = written(np.full((12, 8, 8, 3), 7, dtype=np.uint8))
+def test_features_that_are_all_alike(written):
+    encoder = build_encoder("tiny", image_size=12)
+    for weight in encoder.parameters():
+        weight.data.zero_()
+    about, _, _ = written(images(12), encoder=encoder)
     assert np.ptp(about["map"]) == 0
     assert np.isfinite(about["scores"]).all()
 

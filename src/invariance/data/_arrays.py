@@ -34,7 +34,7 @@ from ._decode import (
     to_pillow,
 )
 from ._kind import Image, Kind, Vector
-from ._labels import set_labels
+from ._label_numbers import set_labels
 from ._load_request import Origin, Request
 from ._marks import Mark
 from ._sources import Items, Read

@@ -17,7 +17,7 @@ from torch.utils.data import IterableDataset
 from ..errors import DataError
 from ._decode import is_gray, to_image
 from ._kind import Image, Kind
-from ._labels import set_labels
+from ._label_numbers import set_labels
 from ._load_request import Request
 from ._marks import Mark
 from ._sources import NO_LABEL, Items, Listed, Read

@@ -27,7 +27,7 @@ from ._captions import (
 from ._decode import crop_pixels, is_gray, open_image, read_header
 from ._folder import MOST_HEADERS, choose_size
 from ._kind import Image
-from ._labels import number_labels
+from ._label_numbers import number_labels
 from ._load_request import Note, Origin, Request, check_unreadable, explain_unreadable
 from ._marks import Mark
 from ._sources import NO_LABEL, Items, Read

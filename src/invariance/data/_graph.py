@@ -32,7 +32,7 @@ from torch import Tensor
 from ..errors import DataError
 from ..words import count
 from ._kind import Kind
-from ._labels import as_array
+from ._label_numbers import as_array
 from ._tables import open_query
 
 MOST_DEGREE = 16  # from here on, degrees share a place in the histogram

@@ -16,7 +16,7 @@ import numpy as np
 
 from ._graph import Graph, Net, to_net
 from ._graphs import neighborhoods
-from ._labels import set_labels
+from ._label_numbers import set_labels
 from ._load_request import Request
 from ._sources import Listed, Read
 from ._split import draw_parts

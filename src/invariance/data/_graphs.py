@@ -25,7 +25,7 @@ import numpy as np
 from ..errors import DataError
 from ..words import count
 from ._graph import Graph, Net, to_net
-from ._labels import as_array, set_labels
+from ._label_numbers import as_array, set_labels
 from ._load_request import (
     Note,
     Request,

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from ..errors import DataError, SettingError
 from ..words import count
-from ._labels import set_labels
+from ._label_numbers import set_labels
 from ._load_request import Note, Origin, Request, check_unreadable
 from ._marks import Mark
 from ._paraphrases import WHO_NAMES, paraphrases

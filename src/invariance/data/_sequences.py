@@ -29,7 +29,7 @@ from ._folder import (
     walk_folder,
 )
 from ._kind import Sequence
-from ._labels import as_array
+from ._label_numbers import as_array
 from ._load_request import Note, Origin, Request, explain_unreadable, show_path
 from ._marks import Mark
 from ._names import find_path, holds_images

@@ -28,7 +28,7 @@ from ._encoder_file import (
     read_tensors,
     write_tensors,
 )
-from ._heads import Head, build_head
+from ._heads import build_head
 
 AT_ONCE = 256  # samples
 
@@ -44,12 +44,12 @@ class Towers(nn.Module):
     """
 
     encoder: Encoder
-    head: Head
+    head: nn.Module
     other: Encoder
-    other_head: Head
+    other_head: nn.Module
 
     def __init__(
-        self, encoder: Encoder, head: Head, other: Encoder, other_head: Head
+        self, encoder: Encoder, head: nn.Module, other: Encoder, other_head: nn.Module
     ) -> None:
         super().__init__()
         self.encoder, self.head = encoder, head

@@ -212,8 +212,8 @@ def parse_lines(text: str) -> list[Any]:
 
     Only a line feed ends a line: JSON may hold the other signs that end lines of text.
 
-    >>> parse_lines('{"a": "x\\u2028y"}\\n{"b"')
-    [{'a': 'x\\u2028y'}, None]
+    >>> parse_lines('{"a": "x\u2028y"}\n{"b"')
+    [{'a': 'x\u2028y'}, None]
     """
     values: list[Any] = []
     for line in filter(str.strip, text.split("\n")):

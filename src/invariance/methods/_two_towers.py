@@ -33,8 +33,6 @@ class TwoTowers(Learner):
         n_first: Views of the first side; those that follow are the other's.
     """
 
-    least_views = 2
-
     def __init__(
         self,
         encoder: Encoder,

@@ -47,8 +47,8 @@ class Drawn(NegativeSource):
 
     def sum_weighted(
         self,
-        scores: Float[Tensor, "n k"],
-        weights: Float[Tensor, "n k"],
+        scores: Float[Tensor, "n m"],
+        weights: Float[Tensor, "n m"],
         scales: Scales,
     ) -> PerScale:
         """Log-sums of the exponentials; ``weights`` are logarithms, -inf leaves out."""
@@ -57,8 +57,8 @@ class Drawn(NegativeSource):
 
     def keep_for_shares(
         self,
-        scores: Float[Tensor, "n k"],
-        weights: Float[Tensor, "n k"],
+        scores: Float[Tensor, "n m"],
+        weights: Float[Tensor, "n m"],
         scales: Scales,
     ) -> None:
         """Let ``shares`` be of these draws."""

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..data import Image, Source, Text, find_place, load, name_data
-from ..encoders import Encoder, Head, Towers
+from ..encoders import Encoder, Towers
 from ..errors import DataError
 from ..evaluation import OtherSide, is_scored_without_labels
 from ..methods import METHODS, Learner, Method
@@ -119,7 +119,7 @@ class Plan:
         ]
 
     def other_side(
-        self, encoder: Encoder, head: Head | None, towers: Towers | None
+        self, encoder: Encoder, head: nn.Module | None, towers: Towers | None
     ) -> OtherSide | None:
         """How a pair's second side is seen: by the same networks, or by its own.
 
